@@ -140,7 +140,7 @@ class JobFailed(JobError):
         self.traceback = traceback
 
 
-class JobTimedOut(JobError, TimeoutError):
+class JobTimedOut(JobError):
     """The job's last attempt passed its timeout."""
 
 

@@ -1,0 +1,1 @@
+"""The pure part: every decision of the scheduler, as functions of values."""
