@@ -1,0 +1,228 @@
+"""The only reader of time and randomness, and the only maker of ids.
+
+Everything else gets its instants, its random numbers and its ids from objects made here, so that a test can
+put a virtual clock and a seeded generator in their place and see the same run twice.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from betimes.ports import Clock
+
+_BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
+
+# What the three hex digits after the version digit can be, in order: handing them out from a tuple's
+# iterator is the cheapest counter there is, and `next()` on it is one step for every thread.
+_COUNTS = tuple(f"{count:03x}" for count in range(1 << 12))
+
+
+def monotonic_s() -> float:
+    """Seconds on a clock that never goes back; only differences mean anything.
+
+    Example:
+        >>> monotonic_s() <= monotonic_s()
+        True
+    """
+    return time.monotonic()
+
+
+def new_rng(seed: int | None = None) -> random.Random:
+    """A random number generator of its own: seeded by the operating system, or with `seed` for a repeatable run.
+
+    Example:
+        >>> new_rng(7).random() == new_rng(7).random()
+        True
+    """
+    return random.Random(int.from_bytes(os.urandom(32)) if seed is None else seed)
+
+
+def _boottime_ns_source() -> Callable[[], int]:
+    """The reader of the boot clock in nanoseconds; the monotonic clock where the system has none."""
+    if sys.platform == "linux":
+        try:
+            time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        except OSError:  # A kernel or a sandbox that lacks this clock.
+            return time.monotonic_ns
+        return lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return time.monotonic_ns
+
+
+_boottime_ns = _boottime_ns_source()
+
+
+def _read_boot_id() -> str:
+    """The machine's boot id, or one that no other process has, so that nobody compares boot clocks by mistake."""
+    try:
+        return _BOOT_ID_FILE.read_text("ascii").strip()
+    except OSError:
+        return f"process-{os.urandom(16).hex()}"
+
+
+_BOOT_ID = _read_boot_id()
+
+
+class SystemClock(Clock):
+    """The machine's own clocks.
+
+    Example:
+        >>> SystemClock().now() > 1_700_000_000_000_000
+        True
+    """
+
+    __slots__ = ()
+
+    def now(self) -> int:
+        """Wall clock, in microseconds since the Unix epoch; it jumps when somebody sets it."""
+        return time.time_ns() // 1000
+
+    def boottime(self) -> int:
+        """Microseconds on a clock that runs through suspend and never jumps; comparable under one `boot_id()`."""
+        return _boottime_ns() // 1000
+
+    def boot_id(self) -> str:
+        """Identity of the machine's boot; where there is none, one of this process alone."""
+        return _BOOT_ID
+
+    def monotonic(self) -> float:
+        """Seconds for measuring; only differences mean anything."""
+        return time.monotonic()
+
+
+class IdMaker:
+    """Makes ids: canonical lower-case UUIDv7 text (RFC 9562), each greater than all it made before.
+
+    The 12 bits after the version are a counter within one millisecond; the 62 bits after the variant are drawn
+    afresh each millisecond. When the counter is used up, or the wall clock has gone back, the maker goes on in
+    the millisecond after its last one: an id's time may then be ahead of the clock, and its order is still
+    right. Ids are unique, not secret: neighbours of one millisecond share their random bits.
+
+    Any thread may call it. A forked child draws from a new generator, so it never repeats its parent's ids.
+
+    Args:
+        clock: read once per id.
+        rng: used for nothing but the random bits; with a seeded one and a virtual clock the ids repeat.
+
+    Example:
+        >>> make = IdMaker(SystemClock(), new_rng())
+        >>> make() < make()
+        True
+    """
+
+    __slots__ = ("__weakref__", "_block", "_last_ms", "_lock", "_now", "_rng")
+
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
+        self._now = clock.now
+        self._rng = rng
+        self._lock = threading.Lock()
+        self._last_ms = -1
+        # One millisecond's worth of ids: the instant at which it ends, the text before the counter, the
+        # counter, the text after it. It is replaced as a whole, so that no thread sees parts of two.
+        self._block: tuple[int, str, Iterator[str], str] = (-1, "", iter(()), "")
+        _makers.add(self)
+
+    def __call__(self) -> str:
+        """A new id, greater than every id this maker has made before."""
+        while True:
+            block = self._block
+            until, before, counts, after = block
+            now = self._now()
+            if now < until:
+                count = next(counts, None)
+                if count is not None:
+                    return f"{before}{count}{after}"
+            self._replace(block, now)
+
+    def _replace(self, used_up: tuple[int, str, Iterator[str], str], now: int) -> None:
+        """Begin the next millisecond, unless another thread has begun it meanwhile."""
+        with self._lock:
+            if self._block is not used_up:
+                return
+            self._last_ms = ms = max(now // 1000, self._last_ms + 1)
+            head = f"{ms:012x}"
+            tail = f"{0b10 << 62 | self._rng.getrandbits(62):016x}"
+            self._block = ((ms + 1) * 1000, f"{head[:8]}-{head[8:]}-7", iter(_COUNTS), f"-{tail[:4]}-{tail[4:]}")
+
+    def _start_over_in_child(self) -> None:
+        """Forget what the parent goes on using: its random state, its half-used block, its perhaps held lock."""
+        self._lock = threading.Lock()
+        self._rng = new_rng()
+        self._block = (-1, "", iter(()), "")
+
+
+_makers: weakref.WeakSet[IdMaker] = weakref.WeakSet()
+
+
+def _start_makers_over() -> None:
+    for maker in list(_makers):
+        maker._start_over_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_makers_over)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """Which process this is, told apart from every other one that has had the same pid.
+
+    Attributes:
+        host: the machine's (or the container's) name.
+        pid: the process id, as seen from inside `pid_namespace`.
+        started: the process's start in clock ticks since boot; None where the system does not tell.
+        boot_id: the boot during which it runs.
+        pid_namespace: where the pid holds: containers of one machine share the boot id, not the pids. Empty
+            where there are no namespaces.
+    """
+
+    host: str
+    pid: int
+    started: int | None
+    boot_id: str
+    pid_namespace: str
+
+
+def process_identity() -> ProcessIdentity:
+    """The identity of the calling process, for the row of a worker.
+
+    Example:
+        >>> process_identity() == process_identity()
+        True
+    """
+    pid = os.getpid()
+    return ProcessIdentity(
+        host=socket.gethostname(),
+        pid=pid,
+        started=process_started(pid),
+        boot_id=_BOOT_ID,
+        pid_namespace=_pid_namespace(),
+    )
+
+
+def process_started(pid: int) -> int | None:
+    """When a process of this machine started, in clock ticks since boot; None when it is gone or not visible.
+
+    Source: proc(5), field 22 of `/proc/<pid>/stat`. The name in field 2 may hold blanks and brackets, so the
+    fields are counted from its last bracket.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def _pid_namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
