@@ -132,7 +132,13 @@ class JobFailed(JobError):
     """
 
     def __init__(
-        self, message: str, *, job_id: str = "", error_type: str = "", error_message: str = "", traceback: str = ""
+        self,
+        message: str,
+        *,
+        job_id: str = "",
+        error_type: str = "",
+        error_message: str = "",
+        traceback: str = "",
     ) -> None:
         super().__init__(message, job_id=job_id)
         self.error_type = error_type
@@ -162,7 +168,7 @@ class LeaseLost(BetimesError):
 
 
 class StoreUnavailable(BetimesError, ConnectionError):
-    """The store cannot be reached, is locked, full or read-only; nothing was written, and it may be tried again."""
+    """The store cannot be reached, is locked, full or read-only; nothing was written; it may be retried."""
 
 
 class SchemaMismatch(BetimesError):

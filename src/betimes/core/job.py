@@ -135,18 +135,20 @@ class AttemptOutcome:
     Attributes:
         attempt: its number, from 1; a snoozed, given back or lost attempt shares it with the next.
         fence: the fence it ran under.
-        started_at: when it was claimed.
+        started_at: when it was claimed; None for a job that ended before its first start.
         ended_at: when its end was recorded.
         outcome: `failed`, `timed_out`, `snoozed`, `given_back`, `lost`, or for what an operator retried, the final status.
         error: what it raised, if it did.
+        note: who asked for the job back, where somebody did.
     """
 
     attempt: int
     fence: int
-    started_at: Micros
+    started_at: Micros | None
     ended_at: Micros
     outcome: str
     error: ErrorInfo | None = None
+    note: str | None = None
 
 
 class Job:
