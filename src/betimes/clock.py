@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import random
 import socket
-import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from time import time_ns as _time_ns  # by this name, since every id reads it
 
 from betimes.ports import Clock
 
@@ -37,31 +38,35 @@ def monotonic_s() -> float:
 
 
 def new_rng(seed: int | None = None) -> random.Random:
-    """A random number generator of its own: seeded by the operating system, or with `seed` for a repeatable run.
+    """A random number generator of its own; with a `seed`, one that repeats itself.
+
+    Without a seed the operating system gives one. It is for jitter, ids and simulations, not for secrets.
 
     Example:
         >>> new_rng(7).random() == new_rng(7).random()
         True
     """
-    return random.Random(int.from_bytes(os.urandom(32)) if seed is None else seed)
+    chosen = int.from_bytes(os.urandom(32)) if seed is None else seed
+    return random.Random(chosen)  # noqa: S311 - it guards nothing
 
 
 def _boottime_ns_source() -> Callable[[], int]:
     """The reader of the boot clock in nanoseconds; the monotonic clock where the system has none."""
-    if sys.platform == "linux":
-        try:
-            time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        except OSError:  # A kernel or a sandbox that lacks this clock.
-            return time.monotonic_ns
-        return lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return time.monotonic_ns
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
+    if boot_clock is None:
+        return time.monotonic_ns
+    try:
+        time.clock_gettime_ns(boot_clock)
+    except OSError:  # A kernel or a sandbox that lacks this clock.
+        return time.monotonic_ns
+    return lambda: time.clock_gettime_ns(boot_clock)
 
 
 _boottime_ns = _boottime_ns_source()
 
 
 def _read_boot_id() -> str:
-    """The machine's boot id, or one that no other process has, so that nobody compares boot clocks by mistake."""
+    """The machine's boot id; failing that one of our own, so that nobody compares boot clocks by mistake."""
     try:
         return _BOOT_ID_FILE.read_text("ascii").strip()
     except OSError:
@@ -83,10 +88,10 @@ class SystemClock(Clock):
 
     def now(self) -> int:
         """Wall clock, in microseconds since the Unix epoch; it jumps when somebody sets it."""
-        return time.time_ns() // 1000
+        return _time_ns() // 1000
 
     def boottime(self) -> int:
-        """Microseconds on a clock that runs through suspend and never jumps; comparable under one `boot_id()`."""
+        """Microseconds on a clock that never jumps and runs through suspend, where the system has one."""
         return _boottime_ns() // 1000
 
     def boot_id(self) -> str:
@@ -101,15 +106,15 @@ class SystemClock(Clock):
 class IdMaker:
     """Makes ids: canonical lower-case UUIDv7 text (RFC 9562), each greater than all it made before.
 
-    The 12 bits after the version are a counter within one millisecond; the 62 bits after the variant are drawn
-    afresh each millisecond. When the counter is used up, or the wall clock has gone back, the maker goes on in
-    the millisecond after its last one: an id's time may then be ahead of the clock, and its order is still
-    right. Ids are unique, not secret: neighbours of one millisecond share their random bits.
+    The 12 bits after the version count within one millisecond; the 62 bits after the variant are drawn afresh
+    for each. When the count is used up, or the wall clock has gone back, the maker goes on in the millisecond
+    after its last one: an id's time may then be ahead of the clock, and its order is still right. Ids are
+    unique, not secret: neighbours within a millisecond share their random bits.
 
     Any thread may call it. A forked child draws from a new generator, so it never repeats its parent's ids.
 
     Args:
-        clock: read once per id.
+        clock: its wall clock is read once per call.
         rng: used for nothing but the random bits; with a seeded one and a virtual clock the ids repeat.
 
     Example:
@@ -137,10 +142,23 @@ class IdMaker:
             until, before, counts, after = block
             now = self._now()
             if now < until:
-                count = next(counts, None)
-                if count is not None:
-                    return f"{before}{count}{after}"
+                digits = next(counts, None)
+                if digits is not None:
+                    return f"{before}{digits}{after}"
             self._replace(block, now)
+
+    def many(self, count: int) -> list[str]:
+        """As many new ids as asked for, in order, from one reading of the clock: for large batches."""
+        made: list[str] = []
+        now = self._now()
+        while len(made) < count:
+            block = self._block
+            until, before, counts, after = block
+            if now < until:
+                made += [f"{before}{digits}{after}" for digits in islice(counts, count - len(made))]
+            if len(made) < count:
+                self._replace(block, now)
+        return made
 
     def _replace(self, used_up: tuple[int, str, Iterator[str], str], now: int) -> None:
         """Begin the next millisecond, unless another thread has begun it meanwhile."""
@@ -150,10 +168,13 @@ class IdMaker:
             self._last_ms = ms = max(now // 1000, self._last_ms + 1)
             head = f"{ms:012x}"
             tail = f"{0b10 << 62 | self._rng.getrandbits(62):016x}"
-            self._block = ((ms + 1) * 1000, f"{head[:8]}-{head[8:]}-7", iter(_COUNTS), f"-{tail[:4]}-{tail[4:]}")
+            before, after = f"{head[:8]}-{head[8:]}-7", f"-{tail[:4]}-{tail[4:]}"
+            self._block = ((ms + 1) * 1000, before, iter(_COUNTS), after)
 
-    def _start_over_in_child(self) -> None:
-        """Forget what the parent goes on using: its random state, its half-used block, its perhaps held lock."""
+    def start_over(self) -> None:
+        """Share nothing with the process this one was forked from; called by itself in every forked child."""
+        # The parent goes on with the same random state and the same half-used block, and the thread that
+        # perhaps held the lock does not exist here.
         self._lock = threading.Lock()
         self._rng = new_rng()
         self._block = (-1, "", iter(()), "")
@@ -162,13 +183,13 @@ class IdMaker:
 _makers: weakref.WeakSet[IdMaker] = weakref.WeakSet()
 
 
-def _start_makers_over() -> None:
+def _start_all_over() -> None:
     for maker in list(_makers):
-        maker._start_over_in_child()
+        maker.start_over()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_makers_over)
+    os.register_at_fork(after_in_child=_start_all_over)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,100 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from betimes.errors import ConfigurationError
+from betimes.ports import Clock
+
+DEFAULT_START: Final = datetime(2030, 1, 1, tzinfo=UTC)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+# The boot clock does not begin where the monotonic one does, so that code which mixes them up fails.
+_BOOTTIME_AT_START = 1_000_000_000
+
+
+class VirtualClock(Clock):
+    """A clock which moves only when told to: the same test sees the same instants every time.
+
+    `monotonic()` begins at 0.0, `boottime()` at 1,000 s, `now()` at `start`. Its grain is the microsecond. It
+    belongs to one thread, that of the event loop.
+
+    Args:
+        start: what the wall clock shows first; an aware datetime.
+        boot_id: what `boot_id()` answers; give two clocks different ones to play two machines.
+
+    Raises:
+        ConfigurationError: `start` is naive.
+
+    Example:
+        >>> clock = VirtualClock()
+        >>> clock.advance(60)
+        >>> clock.monotonic()
+        60.0
+    """
+
+    def __init__(self, start: datetime = DEFAULT_START, *, boot_id: str = "virtual-boot") -> None:
+        if start.tzinfo is None:
+            raise ConfigurationError(f"start={start!r} has no time zone; pass an aware datetime, such as one in UTC")
+        self._wall_at_start = (start - _EPOCH) // _MICROSECOND
+        self._boot_id = boot_id
+        self._elapsed = 0
+
+    def now(self) -> int:
+        """The virtual wall clock, in microseconds since the Unix epoch: `start`, and all moves and jumps."""
+        return self._wall_at_start + self._elapsed
+
+    def boottime(self) -> int:
+        """The virtual boot clock, in microseconds: it moves with `advance` only."""
+        return _BOOTTIME_AT_START + self._elapsed
+
+    def boot_id(self) -> str:
+        """The boot id given to the constructor."""
+        return self._boot_id
+
+    def monotonic(self) -> float:
+        """The virtual seconds since the clock was made: they move with `advance` only."""
+        return self._elapsed / 1_000_000
+
+    def advance(self, duration: float | timedelta) -> None:
+        """Let time pass on all clocks at once, as if the whole process had been held up that long.
+
+        On a `VirtualLoop` every timer that is due by then runs afterwards, late. To let the loop run each at
+        its own instant, await an `asyncio.sleep` instead.
+
+        Args:
+            duration: seconds or a `timedelta`, zero or more.
+
+        Raises:
+            ConfigurationError: the duration is negative.
+        """
+        moved = _micros(duration)
+        if moved < 0:
+            raise ConfigurationError(f"duration={duration!r} is negative; only the wall clock goes back: use jump()")
+        self._elapsed += moved
+
+    def advance_to(self, monotonic_s: float) -> None:
+        """Let time pass until `monotonic()` shows this; nothing happens when it shows as much already.
+
+        Args:
+            monotonic_s: a reading of `monotonic()`, in seconds; rounded to the microsecond.
+        """
+        self._elapsed = max(self._elapsed, round(monotonic_s * 1_000_000))
+
+    def jump(self, duration: float | timedelta) -> None:
+        """Set the wall clock, as an operator or NTP would: no time passes, `boottime` and `monotonic` stand.
+
+        Args:
+            duration: seconds or a `timedelta`; negative to set the clock back.
+        """
+        self._wall_at_start += _micros(duration)
+
+
+def _micros(duration: float | timedelta) -> int:
+    if isinstance(duration, timedelta):
+        return duration // _MICROSECOND
+    return round(duration * 1_000_000)
