@@ -2,15 +2,15 @@
 
 The rules, and why:
 
-1. *An entry never changes.* It is a plain tuple `(key, seq, item)`; the heap is one list for `heapq`. A different
-   key is a different entry: mark the old one stale and push a new one.
+1. *An entry never changes.* It is a plain tuple `(key, seq, item)`; the heap is one list for `heapq`. A
+   different key is a different entry: mark the old one stale and push a new one.
 2. *Items are never compared.* `seq` is unique within a heap, so a comparison ends there at the latest.
-3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the next
-   rebuild, so each stale entry is popped at most once. Notes exist for stale entries only: while nothing is
-   cancelled a push or a pop costs one `heapq` call and a test for emptiness. (Measured on 100,000 entries: a set
-   of stale numbers keeps 0.67 of bare `heapq`, a map of live ones 0.51, asking a callable about each 0.42.)
-4. *Garbage is bounded.* Always `size <= slack + 4 * live`. A rebuild costs O(size) and happens only when more than
-   three quarters of the entries beyond the slack are stale, so it costs each discarded entry O(1), amortised.
+3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the
+   next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only: while nothing
+   is cancelled, a push or a pop costs one `heapq` call and a test for emptiness. (Of bare `heapq` at 100,000
+   entries a set of stale numbers keeps 0.67, a map of live ones 0.51, a callable asked about each entry 0.42.)
+4. *Garbage is bounded.* Always `size <= slack + 4 * live`. A rebuild costs O(size) and happens only when more
+   than three quarters of the entries beyond the slack are stale: O(1) for each discarded entry, amortised.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Entry: TypeAlias = tuple[K, int, T]
 class LazyHeap(Generic[K, T]):
     """Hands out the live entry with the smallest (key, seq); deletes in O(1), pushes and pops in O(log n).
 
-    The caller knows which numbers are in the heap: `seq` is pushed once, and discarded only while its entry is
-    inside. All costs are amortised.
+    The caller knows which numbers are in the heap: `seq` is pushed once, and discarded only while its entry
+    is inside. All costs are amortised.
 
     Attributes:
         dropped: how many stale entries have left the heap so far, each counted once.
@@ -113,17 +113,15 @@ class LazyHeap(Generic[K, T]):
         self._rebuild_if_mostly_stale()
         return entry
 
-    def pop_due(self, limit: K, *, most: int | None = None) -> list[Entry[K, T]]:
-        """Take out, in order, the live entries whose key is `limit` or smaller; at most `most` of them."""
-        due: list[Entry[K, T]] = []
-        while most is None or len(due) < most:
-            head = self.peek()
-            if head is None or not head[0] <= limit:
-                break
-            due.append(heappop(self._entries))
+    def pop_due(self, limit: K) -> Entry[K, T] | None:
+        """Take out the first live entry if its key is `limit` or smaller; None when there is no such entry."""
+        head = self.peek()
+        if head is None or not head[0] <= limit:
+            return None
+        heappop(self._entries)
         if self._stale:
             self._rebuild_if_mostly_stale()
-        return due
+        return head
 
     def in_order(self) -> list[Entry[K, T]]:
         """A sorted copy of the live entries, for inspection: O(n log n), and the heap is left as it is."""
