@@ -1,8 +1,26 @@
-"""The contracts between what decides and what acts: `Clock`, `Executor`, `Store`. Obligations, no code."""
+"""The contracts between what decides and what acts: `Clock`, `Executor`, `Store`. Obligations, no code.
+
+A store keeps jobs and moves them; it decides nothing: what an event does to a job is `lifecycle.decide`, called
+under the store's own guard. Every method of a store is atomic, and either done whole or not at all. All methods
+take and return batches where batches can occur, because the number of commits is what durable stores cost.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextvars import Context
+
+    from betimes.core.events import Event
+    from betimes.core.job import Job, JobEvent, JobStatus, Micros
+    from betimes.core.outcome import Outcome
+    from betimes.core.schedule import ScheduleRecord
+    from betimes.core.transition import Transition
 
 
 class Clock(ABC):
@@ -23,3 +41,407 @@ class Clock(ABC):
     @abstractmethod
     def monotonic(self) -> float:
         """Return seconds on a clock that never jumps; for measuring and for deadlines."""
+
+
+# --- store --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """Who claims: one worker of one process; a fresh id per start, never a host's name.
+
+    Attributes:
+        id: unique for ever.
+        lease_us: how long the worker keeps its jobs without a beat.
+        host, pid, process_started, boot_id: to tell whether its process still lives.
+        queues: the queues it serves; None: all.
+        concurrency: the most attempts it runs at once.
+    """
+
+    id: str
+    lease_us: int
+    host: str = ""
+    pid: int = 0
+    process_started: int = 0
+    boot_id: str = ""
+    queues: tuple[str, ...] | None = None
+    concurrency: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a worker tells of an attempt: the event counts only if `fence` is still the job's.
+
+    Not frozen, because one is made for each attempt; nobody writes to it.
+    """
+
+    job: Job
+    fence: int
+    event: Event
+
+
+@dataclass(slots=True)
+class ClaimRequest:
+    """What a worker can take now (not frozen, as `Report`).
+
+    Attributes:
+        worker: the id it registered under.
+        limit: the most jobs in all.
+        lanes: free slots of each executor; a lane not named is not served.
+        queues: the queues served; None: all.
+        hold: `seq` of jobs not to be taken now, since earlier code of theirs still runs here.
+    """
+
+    worker: str
+    limit: int
+    lanes: Mapping[str, int]
+    queues: tuple[str, ...] | None = None
+    hold: Collection[int] = ()
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What one turn with the store brought (not frozen, as `Report`).
+
+    Attributes:
+        steps: for each report, in order, the transition that was made (or had been made by the same report,
+            sent before); None: the report was stale and nothing at all has changed.
+        claimed: the jobs taken, RUNNING under the worker's lease, in the order (sort_key, seq).
+        changes: every other transition made on the way: promoted, expired, released, cascaded.
+        next_at: the earliest instant at which waiting alone makes something claimable or expired; None: no such.
+    """
+
+    steps: list[Transition | None] = field(default_factory=list)
+    claimed: list[Job] = field(default_factory=list)
+    changes: list[JobEvent] = field(default_factory=list)
+    next_at: Micros | None = None
+
+
+class CancelAnswer(Enum):
+    """What a cancel did."""
+
+    CANCELLED = "cancelled"
+    """It never started and never will (or, abandoned, it is CANCELLED whatever its code still does)."""
+    REQUESTED = "requested"
+    """It runs and has been told; it is over when its code has returned."""
+    FINISHED = "finished"
+    """Too late: it had ended."""
+    UNKNOWN = "unknown"
+    """There is no such job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellation:
+    """A cancel's answer, with what else it moved.
+
+    Attributes:
+        answer: what was done.
+        job: the version it spoke of, as it stands now; None if unknown.
+        changes: the transitions made, its own first, then the cascade.
+    """
+
+    answer: CancelAnswer
+    job: Job | None = None
+    changes: Sequence[JobEvent] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """What a heartbeat brought.
+
+    Attributes:
+        is_alive: whether the lease still held, and now holds for another term; if not, the worker must stop
+            what it runs and register afresh: its jobs may be others'.
+        cancels: `seq` of jobs it holds whose cancel was requested.
+        lost: `seq` of jobs it named that it does not hold (any more) under the fence it named.
+        changes: what was given back: rows under its name that it does not know of (a claim whose reply was lost).
+    """
+
+    is_alive: bool
+    cancels: Sequence[int] = ()
+    lost: Sequence[int] = ()
+    changes: Sequence[JobEvent] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs to list, newest first.
+
+    Attributes:
+        status, task, queue, tag: each None: any.
+        limit: the most to return (1…1,000).
+        before: only versions whose `seq` is smaller: the next page.
+    """
+
+    status: JobStatus | None = None
+    task: str | None = None
+    queue: str | None = None
+    tag: str | None = None
+    limit: int = 100
+    before: int | None = None
+
+
+class Hint(Enum):
+    """Why a store calls its subscribers; only a hint: whoever hears it looks for itself."""
+
+    WORK = "work"
+    """Something may be claimable, or due earlier than was said."""
+    ENDED = "ended"
+    """Something ended."""
+    CANCEL = "cancel"
+    """The cancel of a running job was requested."""
+
+
+class Store(ABC):
+    """Keeps jobs, schedules, workers and queue states, for any number of workers.
+
+    Obligations beside those of each method (the numbers are those of the promises in the docs):
+
+    - *Time* is the store's own (`now`), never a caller's. Nothing is claimable before its `run_at` (P14).
+    - *Order* among what is claimable is `(sort_key, seq)`; a claim never takes more than it asked for (P20).
+    - *Guard*: an event about an attempt counts only under the job's fence (P7); fences only grow (P6).
+    - *Dependencies*: when a job ends, in the same step each job that waits for it is released or cancelled,
+      recursively (P15). *Versions*: at most one version of an id can start.
+    - A `Job` given as a reference means that version (`seq`), and a store answers with its present state;
+      the object handed out may be a copy or the store's own record: callers only read it.
+    - A method that raises `StoreUnavailable` may or may not have been carried out if the failure came after
+      it was sent; `submit` may be repeated with the same jobs, `exchange` with the same reports.
+    """
+
+    is_durable: bool
+    """Whether jobs outlive the process."""
+
+    @abstractmethod
+    async def open(self, *, strategy: str) -> None:
+        """Make the store ready, creating what an empty one needs.
+
+        Args:
+            strategy: the strategy's stored name; an empty store remembers it.
+
+        Raises:
+            ConfigurationError: the store was made with another strategy, or cannot be used (the text says why).
+            SchemaMismatch: it was made by another version; nothing was changed.
+            StoreUnavailable: it cannot be reached now.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release all that `open` took; closing twice is fine. What was acknowledged stays."""
+
+    @abstractmethod
+    def now(self) -> Micros:
+        """Return the store's time."""
+
+    @abstractmethod
+    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
+        """Have `hear` called, on the event loop that opened the store, soon after a change; return the way to stop it."""
+
+    # jobs
+
+    @abstractmethod
+    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
+        """Keep new jobs, all or none; returns when they are as durable as the store can make them.
+
+        Each gets its `seq` in the order given, and its status from `lifecycle.place`. Its `terms` are met:
+        a known key answers with the first job (also a finished one); a repeated submission (same generated id,
+        or same id and token) answers with the job it made; a replaced version is cancelled or superseded, and
+        the new one waits for it while it runs; a job whose dependency has already failed is CANCELLED at once.
+
+        Returns:
+            By position the job kept (the one given, or the one found), and every transition made, submits
+            included (`before` is None).
+
+        Raises:
+            DuplicateJob: a live job has the id (or two of the batch share it), without `replace`.
+            UnknownJob: a dependency is not there.
+            ConfigurationError: a key stands for another task or other arguments.
+            StoreUnavailable: not now.
+        """
+
+    @abstractmethod
+    async def get(self, job: Job) -> Job | None:
+        """Return this version's present state; None if it has been pruned."""
+
+    @abstractmethod
+    async def find(self, job_id: str) -> Job | None:
+        """Return the newest version of an id; None if there is none."""
+
+    @abstractmethod
+    async def jobs(self, which: JobFilter) -> list[Job]:
+        """List jobs, newest first."""
+
+    @abstractmethod
+    async def counts(self) -> dict[str, dict[JobStatus, int]]:
+        """Count the live jobs of each queue by status; queues without live jobs may be missing."""
+
+    @abstractmethod
+    async def ahead(self, job: Job, *, most: int = 1000) -> int:
+        """Count the claimable jobs of the same queue and lane that go before this one, up to `most`."""
+
+    @abstractmethod
+    async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
+        """End a job that has not started, and what depends on it; ask a running one to stop.
+
+        With `abandon` a running one ends CANCELLED at once, and whatever its code still reports is refused.
+        """
+
+    @abstractmethod
+    async def retry(self, job: Job, *, by: str) -> Sequence[JobEvent]:
+        """Take a finished job back to READY, on an operator's word.
+
+        Raises:
+            UnknownJob: it has been pruned.
+            IllegalTransition: it is not finished.
+            DuplicateJob: a newer version of its id is live.
+        """
+
+    @abstractmethod
+    async def prune(self, *, keep_us: int, limit: int = 1000) -> int:
+        """Forget jobs that ended longer ago than their own `keep_s`, or else `keep_us`; at most `limit`.
+
+        A key goes with its job, or when `key_until` is over. Returns how many jobs went.
+        """
+
+    @abstractmethod
+    async def pruned(self) -> int:
+        """Return how many jobs have been pruned so far: submitted = live + finished + pruned."""
+
+    # work
+
+    @abstractmethod
+    async def register(self, worker: WorkerInfo) -> None:
+        """Begin a worker's lease."""
+
+    @abstractmethod
+    async def retire(self, worker: str) -> Sequence[JobEvent]:
+        """End a worker's lease: what it still holds is given back at once. Twice is fine."""
+
+    @abstractmethod
+    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+        """Renew a worker's lease and compare what it holds (`seq` → fence) with the store's rows.
+
+        Never to be called while an `exchange` of the same worker that claims is on its way.
+        """
+
+    @abstractmethod
+    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+        """Take reports of ended attempts, then promote and expire what is due, then claim; in one atomic turn.
+
+        Steps of promotion and expiry are bounded; what is left comes with the next turn (`next_at` says so).
+        Nothing is claimed for a worker whose lease is over, from a paused queue, or in a lane not asked for.
+        """
+
+    @abstractmethod
+    async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
+        """Take back what workers hold whose lease is over: jobs of these tasks only, a bounded number.
+
+        One compare-and-set per job (fence, expired lease): never a finished or re-claimed job.
+        """
+
+    @abstractmethod
+    async def unpark(self, name: str) -> Sequence[JobEvent]:
+        """Make READY jobs parked under this name claimable; a bounded number."""
+
+    @abstractmethod
+    async def parked(self) -> dict[str, int]:
+        """Count READY jobs by the name they are parked under."""
+
+    @abstractmethod
+    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
+        """List the registered workers, each with whether its lease holds."""
+
+    # queues
+
+    @abstractmethod
+    async def pause_queue(self, name: str) -> None:
+        """Let nothing of this queue be claimed until `resume_queue`; kept by the store."""
+
+    @abstractmethod
+    async def resume_queue(self, name: str) -> None:
+        """Undo `pause_queue`."""
+
+    @abstractmethod
+    async def paused_queues(self) -> frozenset[str]:
+        """Return the paused queues' names."""
+
+    # schedules
+
+    @abstractmethod
+    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
+        """Insert (None) or replace (the version seen) a schedule; False, and no change, if that is not what stands."""
+
+    @abstractmethod
+    async def remove_schedule(self, schedule_id: str) -> bool:
+        """Remove a schedule and its fires; its jobs stay. False if there is none."""
+
+    @abstractmethod
+    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
+        """List schedules by id, or, with `due_by`, those not paused with `next_fire_at` ≤ due_by, earliest first."""
+
+    @abstractmethod
+    async def fire(
+        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
+    ) -> tuple[bool, list[JobEvent]]:
+        """Turn one instant into its job: only if the schedule still stands as in `record` (id, version, next_fire_at).
+
+        In one step, `next_fire_at` moves on, the fire (schedule, fire_at) is remembered as unique, and its job
+        is inserted (None: the fire is skipped, and counted so). False, and no change, where another was first.
+        """
+
+
+# --- executor -----------------------------------------------------------------------------------------
+
+
+class Run(Protocol):
+    """One attempt, as an executor sees it.
+
+    Attributes:
+        job: what it is an attempt of.
+        context: the attempt's own context; its code runs in it, and nothing else does.
+        handle: the executor's own, to find its task, thread or process again.
+    """
+
+    job: Job
+    context: Context
+    handle: object
+
+    def invoke(self) -> object:
+        """Decode the arguments and call the task's function; raises what decoding or the function raises."""
+
+    def returned(self, value: object) -> Outcome:
+        """Turn a return value into an outcome (one that cannot be stored is a failure); from any thread."""
+
+    def raised(self, error: BaseException) -> Outcome:
+        """Turn an exception into an outcome that keeps nothing of it alive; from any thread."""
+
+
+class Executor(ABC):
+    """Runs attempts of one lane; decides nothing about their jobs.
+
+    Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and not
+    before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or raises for
+    what the code does. The slots are the caller's to count: it starts no more than `slots` runs that have not
+    ended. `cancel` may come at any time after `start`, and more than once.
+    """
+
+    lane: str
+    """The kind of work it runs (`loop`, `thread`, …)."""
+
+    slots: int
+    """The most runs at once."""
+
+    @abstractmethod
+    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+        """Make ready, on the event loop that is running."""
+
+    @abstractmethod
+    def start(self, run: Run) -> None:
+        """Have the run's code run soon."""
+
+    @abstractmethod
+    def cancel(self, run: Run) -> None:
+        """Tell the run's code to stop, by the means this lane has."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End what the executor itself holds; code that has not returned by now is left alone, not waited for."""

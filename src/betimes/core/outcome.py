@@ -1,0 +1,111 @@
+"""How an attempt's code ended, as a value: made where the code ran, in whatever thread, and read on the loop.
+
+An exception is turned into text at once, and nothing of it is kept alive: a traceback holds every frame, and
+every frame its locals.
+"""
+
+from __future__ import annotations
+
+import traceback
+from asyncio import CancelledError
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from betimes.core.durations import duration_us
+from betimes.core.retry import RetryPolicy
+
+from betimes.core.events import Errored, Event, Snoozed, Succeeded, Withdrawn
+from betimes.core.job import ErrorInfo, Micros
+from betimes.errors import BetimesError, Cancel, Snooze
+
+MESSAGE_KEPT = 10_000
+TRACEBACK_KEPT = 50_000
+"""Characters kept of an error's message and traceback; of the latter, the end, where the error stands."""
+
+
+@dataclass(slots=True)
+class Returned:
+    """The code returned; `result` is the value as JSON. (Not frozen: one is made for each attempt.)"""
+
+    result: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The code raised; `may_retry` is what the retry policy says of this error."""
+
+    error: ErrorInfo
+    may_retry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedToSnooze:
+    """The code raised `Snooze`."""
+
+    delay_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskedToCancel:
+    """The code raised `Cancel`."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Returned | Raised | AskedToSnooze | AskedToCancel
+
+
+def error_info(error: BaseException) -> ErrorInfo:
+    """Describe an exception as text."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return ErrorInfo(type=name, message=_message(error), traceback=_traceback(error))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _storable(str(error))[:MESSAGE_KEPT]
+    except Exception as broken:  # an exception whose own __str__ raises must not take the worker down
+        return f"(its message cannot be shown: {type(broken).__name__})"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return _storable("".join(traceback.format_exception(error)))[-TRACEBACK_KEPT:]
+    except Exception:
+        return ""
+
+
+def _storable(text: str) -> str:
+    """Replace what UTF-8 cannot carry (lone surrogates)."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -> Outcome:
+    """Turn what an attempt raised into its outcome.
+
+    A `CancelledError` that nobody asked for is an error like others: whether somebody had asked is for
+    `lifecycle` to know (`cancel_requested`), not for here.
+    """
+    if isinstance(error, Snooze):
+        try:
+            return AskedToSnooze(duration_us(error.delay, name="Snooze"))
+        except BetimesError as wrong:
+            return Raised(error_info(wrong), may_retry=False)
+    if isinstance(error, Cancel):
+        return AskedToCancel(_storable(error.reason)[:MESSAGE_KEPT])
+    if isinstance(error, CancelledError):
+        return Raised(error_info(error), may_retry=False)
+    return Raised(error_info(error), may_retry=policy is not None and policy.should_retry(error, attempt))
+
+
+def event_of(outcome: Outcome, *, at: Micros, retry_in_us: int | None) -> Event:
+    """Turn an outcome into the event to report; `retry_in_us` is the back-off drawn, where it may retry."""
+    if type(outcome) is Returned:
+        return Succeeded(at, outcome.result)
+    if isinstance(outcome, Raised):
+        return Errored(at, outcome.error, retry_in_us if outcome.may_retry else None)
+    if isinstance(outcome, AskedToSnooze):
+        return Snoozed(at, outcome.delay_us)
+    assert isinstance(outcome, AskedToCancel)
+    return Withdrawn(at, outcome.reason)
