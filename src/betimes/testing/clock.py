@@ -20,8 +20,8 @@ _BOOTTIME_AT_START = 1_000_000_000
 class VirtualClock(Clock):
     """A clock which moves only when told to: the same test sees the same instants every time.
 
-    `monotonic()` begins at 0.0, `boottime()` at 1,000 s, `now()` at `start`. Its grain is the microsecond. It
-    belongs to one thread, that of the event loop.
+    `monotonic()` begins at 0.0, `boottime()` at 1,000 s, `now()` at `start`. The clock belongs to one thread,
+    that of the event loop.
 
     Args:
         start: what the wall clock shows first; an aware datetime.
@@ -39,9 +39,12 @@ class VirtualClock(Clock):
 
     def __init__(self, start: datetime = DEFAULT_START, *, boot_id: str = "virtual-boot") -> None:
         if start.tzinfo is None:
-            raise ConfigurationError(f"start={start!r} has no time zone; pass an aware datetime, such as one in UTC")
+            raise ConfigurationError(f"start={start!r} has no time zone; pass an aware datetime")
         self._wall_at_start = (start - _EPOCH) // _MICROSECOND
         self._boot_id = boot_id
+        # The seconds are kept as they are given, so that a loop's `time()` shows a timer's deadline to the
+        # last bit and no timer runs early; the other clocks show them rounded to the microsecond.
+        self._monotonic = 0.0
         self._elapsed = 0
 
     def now(self) -> int:
@@ -58,7 +61,7 @@ class VirtualClock(Clock):
 
     def monotonic(self) -> float:
         """The virtual seconds since the clock was made: they move with `advance` only."""
-        return self._elapsed / 1_000_000
+        return self._monotonic
 
     def advance(self, duration: float | timedelta) -> None:
         """Let time pass on all clocks at once, as if the whole process had been held up that long.
@@ -72,18 +75,22 @@ class VirtualClock(Clock):
         Raises:
             ConfigurationError: the duration is negative.
         """
-        moved = _micros(duration)
-        if moved < 0:
-            raise ConfigurationError(f"duration={duration!r} is negative; only the wall clock goes back: use jump()")
-        self._elapsed += moved
+        seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+        if not seconds >= 0:  # this way round, NaN is refused too
+            raise ConfigurationError(
+                f"duration={duration!r} is negative; to set the wall clock back, use jump()"
+            )
+        self.advance_to(self._monotonic + seconds)
 
     def advance_to(self, monotonic_s: float) -> None:
         """Let time pass until `monotonic()` shows this; nothing happens when it shows as much already.
 
         Args:
-            monotonic_s: a reading of `monotonic()`, in seconds; rounded to the microsecond.
+            monotonic_s: a reading of `monotonic()`, in seconds.
         """
-        self._elapsed = max(self._elapsed, round(monotonic_s * 1_000_000))
+        if monotonic_s > self._monotonic:
+            self._monotonic = float(monotonic_s)
+            self._elapsed = round(monotonic_s * 1_000_000)
 
     def jump(self, duration: float | timedelta) -> None:
         """Set the wall clock, as an operator or NTP would: no time passes, `boottime` and `monotonic` stand.
@@ -91,10 +98,5 @@ class VirtualClock(Clock):
         Args:
             duration: seconds or a `timedelta`; negative to set the clock back.
         """
-        self._wall_at_start += _micros(duration)
-
-
-def _micros(duration: float | timedelta) -> int:
-    if isinstance(duration, timedelta):
-        return duration // _MICROSECOND
-    return round(duration * 1_000_000)
+        moved = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
+        self._wall_at_start += moved // _MICROSECOND
