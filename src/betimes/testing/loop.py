@@ -130,9 +130,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
         Example:
             >>> async def main():
-            ...     with asyncio.get_running_loop().real_work():
-            ...         thread.start()
-            ...         await answer  # set by the thread through `call_soon_threadsafe`
+            ...     loop, answered = asyncio.get_running_loop(), asyncio.Event()
+            ...     with loop.real_work():
+            ...         threading.Thread(target=loop.call_soon_threadsafe, args=(answered.set,)).start()
+            ...         await answered.wait()
+            >>> run_virtual(main())
         """
         self.begin_real_work()
         try:
@@ -188,10 +190,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._look_at_time()
         if self._is_shuffled:
             self._shuffle_ready()
+        # Read before the poll: a thread sends its result, then ends its work. So where no work is left, what
+        # it sent is there to be polled, and no jump comes in between.
+        is_working = self._real_work > 0
         events = poll(0)
         if events or timeout == 0:
             return events
-        if self._real_work or (timeout is None and len(self._files.get_map()) > self._own_files):
+        if is_working or (timeout is None and len(self._files.get_map()) > self._own_files):
             return self._wait_really(poll)
         if timeout is None:
             raise Deadlock("nothing is ready and no timer is set; these wait:", waiting=waiting_tasks(self))
