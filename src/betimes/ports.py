@@ -263,6 +263,13 @@ class Store(ABC):
         """Return this version's present state; None if it has been pruned."""
 
     @abstractmethod
+    async def ended(self, jobs: Sequence[Job]) -> list[tuple[Job, Job | None]]:
+        """Of these versions, return those that have ended, each with its state (None: it has been pruned).
+
+        For whoever waits for jobs that other processes run: one look for many.
+        """
+
+    @abstractmethod
     async def find(self, job_id: str) -> Job | None:
         """Return the newest version of an id; None if there is none."""
 

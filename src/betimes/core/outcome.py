@@ -7,15 +7,13 @@ every frame its locals.
 from __future__ import annotations
 
 import traceback
-from asyncio import CancelledError
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from betimes.core.durations import duration_us
-from betimes.core.retry import RetryPolicy
-
 from betimes.core.events import Errored, Event, Snoozed, Succeeded, Withdrawn
 from betimes.core.job import ErrorInfo, Micros
+from betimes.core.retry import RetryPolicy
 from betimes.errors import BetimesError, Cancel, Snooze
 
 MESSAGE_KEPT = 10_000
@@ -62,9 +60,9 @@ def error_info(error: BaseException) -> ErrorInfo:
     return ErrorInfo(type=name, message=_message(error), traceback=_traceback(error))
 
 
-def _message(error: BaseException) -> str:
+def _message(shown: object) -> str:
     try:
-        return _storable(str(error))[:MESSAGE_KEPT]
+        return _storable(str(shown))[:MESSAGE_KEPT]
     except Exception as broken:  # an exception whose own __str__ raises must not take the worker down
         return f"(its message cannot be shown: {type(broken).__name__})"
 
@@ -84,8 +82,8 @@ def _storable(text: str) -> str:
 def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -> Outcome:
     """Turn what an attempt raised into its outcome.
 
-    A `CancelledError` that nobody asked for is an error like others: whether somebody had asked is for
-    `lifecycle` to know (`cancel_requested`), not for here.
+    A `CancelledError` is an error like others here: whether somebody had asked for it is for `lifecycle` to
+    know (`cancel_requested`).
     """
     if isinstance(error, Snooze):
         try:
@@ -93,9 +91,7 @@ def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -
         except BetimesError as wrong:
             return Raised(error_info(wrong), may_retry=False)
     if isinstance(error, Cancel):
-        return AskedToCancel(_storable(error.reason)[:MESSAGE_KEPT])
-    if isinstance(error, CancelledError):
-        return Raised(error_info(error), may_retry=False)
+        return AskedToCancel(_message(error.reason))
     return Raised(error_info(error), may_retry=policy is not None and policy.should_retry(error, attempt))
 
 

@@ -1,0 +1,1 @@
+"""The stores: each keeps the contract `betimes.ports.Store`; none knows another."""

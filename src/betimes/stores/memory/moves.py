@@ -1,0 +1,103 @@
+"""Moving jobs in memory: each transition takes the job out of one place and puts it into the next."""
+
+from __future__ import annotations
+
+from betimes.core.dependencies import settle
+from betimes.core.events import Event
+from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
+from betimes.core.lifecycle import decide
+from betimes.core.transition import Transition, enter
+from betimes.stores.memory.history import History
+from betimes.stores.memory.leases import Leases
+from betimes.stores.memory.waiting import Waiting
+
+RUNNING = JobStatus.RUNNING
+
+
+class Moves:
+    """Carries transitions out, with all that follows: places, leases, dependents, history, events.
+
+    Attributes:
+        last_seq: the newest version's number.
+        dependents: `seq` of a live job → the BLOCKED jobs that wait for it, each with what it needs.
+        work_appeared: whether something became claimable, or due at a new instant, since last asked.
+        something_ended: whether a job ended since last asked.
+    """
+
+    def __init__(self, waiting: Waiting, leases: Leases, history: History) -> None:
+        """Move jobs between these places."""
+        self._waiting = waiting
+        self._leases = leases
+        self._history = history
+        self._changes: list[JobEvent] = []
+        self.last_seq = 0
+        self.dependents: dict[int, list[tuple[Job, Need]]] = {}
+        self.work_appeared = False
+        self.something_ended = False
+
+    def take_changes(self) -> list[JobEvent]:
+        """Return the transitions made since last asked, in order."""
+        changes = self._changes
+        self._changes = []
+        return changes
+
+    def arrive(self, job: Job, status: JobStatus, now: Micros) -> None:
+        """Put a new job where it waits."""
+        job.status = status
+        self._waiting.add(job)
+        self._waiting.watch_expiry(job)
+        self.work_appeared = True
+        self._changes.append(JobEvent(job, None, status, at_us=now))
+
+    def move(self, job: Job, event: Event) -> Transition:
+        """Decide and carry out one event, and all that follows from it; the events are kept for `take_changes`.
+
+        Raises:
+            IllegalTransition: nothing has changed.
+        """
+        step = self.step(job, event)
+        text = step.reason or (str(step.error) if step.error else None)
+        self._changes.append(JobEvent(job, step.before, step.after, at_us=step.at, error=text))
+        if step.after.is_terminal:
+            self.settle_dependents(job, step.at)
+        return step
+
+    def step(self, job: Job, event: Event) -> Transition:
+        """Carry out one event on this job alone; the caller settles the dependents of a job that ended."""
+        step = decide(job, event)
+        before, after = step.before, step.after
+        if before is RUNNING:
+            if after is not RUNNING:
+                self._leases.release(job)
+        elif before.is_terminal:
+            self._history.reopen(job)
+        else:
+            self._waiting.remove(job)
+        enter(job, step)
+        if after.is_terminal:
+            self._end(job)
+        elif after is not RUNNING:
+            self._waiting.add(job)
+            self.work_appeared = True
+        return step
+
+    def _end(self, job: Job) -> None:
+        if job.expires_at is not None and job.started_at is None:
+            self._waiting.forget_expiry(job)
+        self._history.add_finished(job)
+        self.something_ended = True
+
+    def settle_dependents(self, ended: Job, at: Micros) -> None:
+        """Release or cancel what waited for a job that has ended, and so on down; without recursion."""
+        queue = [ended]
+        for job in queue:
+            for child, need in self.dependents.pop(job.seq, ()):
+                if child.status is not JobStatus.BLOCKED:
+                    continue
+                event = settle(child, need, job, at)
+                if event is None:
+                    continue
+                step = self.step(child, event)
+                self._changes.append(JobEvent(child, step.before, step.after, at_us=at, error=step.reason))
+                if step.after.is_terminal:
+                    queue.append(child)

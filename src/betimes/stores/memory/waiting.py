@@ -1,0 +1,143 @@
+"""Where jobs wait in memory: ready heaps, the delayed heap, the expiry heap, and what is parked or blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from betimes.core.heap import LazyHeap
+from betimes.core.job import Job, JobStatus, Micros
+from betimes.ports import ClaimRequest
+
+BLOCKED, DELAYED, READY = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY
+
+Heap = LazyHeap[int, Job]
+
+
+class Waiting:
+    """Keeps every job that has not started, each in the one place its status gives it.
+
+    Ready jobs lie in one heap for each (queue, lane), so that full lanes and paused queues are skipped as a
+    whole and never scanned past. Future jobs lie in the delayed heap, out of the claims' way.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.ready: dict[tuple[str, str], Heap] = {}
+        self.delayed: Heap = LazyHeap()
+        self.expiring: Heap = LazyHeap()
+        self.parked: dict[str, dict[int, Job]] = {}
+        self.blocked: dict[int, Job] = {}
+        self.delayed_by_queue: dict[str, int] = {}
+
+    def add(self, job: Job) -> None:
+        """Put a waiting job where its status says; it must not be here yet."""
+        status = job.status
+        if status is READY:
+            if job.parked is None:
+                self.push_ready(job)
+            else:
+                self.parked.setdefault(job.parked, {})[job.seq] = job
+        elif status is DELAYED:
+            self.delayed.push(job.run_at, job.seq, job)
+            queue = job.spec.queue
+            self.delayed_by_queue[queue] = self.delayed_by_queue.get(queue, 0) + 1
+        else:
+            self.blocked[job.seq] = job
+
+    def push_ready(self, job: Job) -> None:
+        """Put a READY job into its heap."""
+        spec = job.spec
+        where = (spec.queue, spec.lane)
+        heap = self.ready.get(where)
+        if heap is None:
+            heap = self.ready[where] = LazyHeap()
+        heap.push(job.sort_key, job.seq, job)
+
+    def remove(self, job: Job) -> None:
+        """Take a job out, wherever its status and `parked` say it waits; O(1)."""
+        status = job.status
+        if status is BLOCKED:
+            del self.blocked[job.seq]
+        elif status is DELAYED:
+            self.delayed.discard(job.seq)
+            self.delayed_by_queue[job.spec.queue] -= 1
+        elif job.parked is None:
+            self.ready[job.spec.queue, job.spec.lane].discard(job.seq)
+        else:
+            group = self.parked[job.parked]
+            del group[job.seq]
+            if not group:
+                del self.parked[job.parked]
+
+    def watch_expiry(self, job: Job) -> None:
+        """Have `expired` hand the job out when its `expires_at` has come."""
+        if job.expires_at is not None:
+            self.expiring.push(job.expires_at, job.seq, job)
+
+    def forget_expiry(self, job: Job) -> None:
+        """Undo `watch_expiry`; only while the job is still watched."""
+        if job.expires_at is not None:
+            self.expiring.discard(job.seq)
+
+    @property
+    def has_future(self) -> bool:
+        """Whether any job waits for an instant: to become due, or to expire."""
+        return bool(self.delayed.size or self.expiring.size)
+
+    def next_at(self) -> Micros | None:
+        """Return the earliest instant at which a job becomes due or expires."""
+        due, expiry = self.delayed.peek(), self.expiring.peek()
+        if due is None or expiry is None:
+            entry = due or expiry
+            return None if entry is None else entry[0]
+        return min(due[0], expiry[0])
+
+    def take(self, request: ClaimRequest, paused: frozenset[str]) -> Iterator[Job]:
+        """Pop the READY jobs that the request may take, one by one in the order (sort_key, seq).
+
+        The caller stops when it has enough; a job it does not keep it must `add` again.
+        """
+        free = dict(request.lanes)
+        heaps = [
+            (heap, where[1])
+            for where, heap in self.ready.items()
+            if heap.live
+            and where[0] not in paused
+            and (request.queues is None or where[0] in request.queues)
+            and free.get(where[1], 0) > 0
+        ]
+        if len(heaps) == 1:
+            yield from self._take_from_one(*heaps[0], free)
+        else:
+            yield from self._merge(heaps, free)
+
+    @staticmethod
+    def _take_from_one(heap: Heap, lane: str, free: dict[str, int]) -> Iterator[Job]:
+        for _ in range(free[lane]):
+            entry = heap.pop()
+            if entry is None:
+                return
+            yield entry[2]
+
+    @staticmethod
+    def _merge(heaps: list[tuple[Heap, str]], free: dict[str, int]) -> Iterator[Job]:
+        while True:
+            best: Heap | None = None
+            best_lane, best_rank = "", (0, 0)
+            for heap, lane in heaps:
+                head = heap.peek() if free[lane] else None
+                if head is not None and (best is None or head[:2] < best_rank):
+                    best, best_lane, best_rank = heap, lane, head[:2]
+            if best is None:
+                return
+            free[best_lane] -= 1
+            entry = best.pop()
+            assert entry is not None
+            yield entry[2]
+
+    def ahead_of(self, job: Job, most: int) -> int:
+        """Count the live entries of the job's heap that go before it."""
+        heap = self.ready.get((job.spec.queue, job.spec.lane))
+        rank = (job.sort_key, job.seq)
+        entries = [] if heap is None else heap.in_order()
+        return min(most, sum(1 for entry in entries if entry[:2] < rank))
