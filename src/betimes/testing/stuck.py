@@ -45,7 +45,8 @@ def waiting_tasks(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
 
 
 def _describe(task: asyncio.Task[object]) -> str:
-    return f"{task.get_name()}: {' > '.join(_calls(task.get_coro())) or 'not started'}"
+    coroutine = task.get_coro()
+    return f"{task.get_name()}: {' > '.join(_calls(coroutine)) or repr(coroutine)}"
 
 
 def _calls(awaited: object) -> list[str]:
