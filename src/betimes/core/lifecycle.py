@@ -8,7 +8,8 @@ The rules, in words:
    writes, so flags that others have set meanwhile (`cancel_requested`, `superseded`) always count.
 3. What a worker reports about an attempt carries the attempt's fence; a store drops a report whose fence is
    not the job's (`is_current`), whole: no result, no dependents, no counters.
-4. A cancelled attempt ends CANCELLED however its code returns; a superseded one is never run again.
+4. A cancelled attempt ends CANCELLED however its code returns; a superseded one is never run again, nor is one
+   that may start at most once and has failed, run late or lost its worker.
 5. An attempt is used by an error or a timeout only. A snooze, a give-back and a crash leave the number as
    it was; crashes have a budget of their own.
 6. Invariants (`transition.violations`): worker ⇔ RUNNING, finished_at ⇔ terminal, unmet > 0 ⇔ BLOCKED, parked ⇒ READY,
@@ -144,7 +145,9 @@ def _promoted(job: Job, event: Promoted) -> Transition:
     return Transition(DELAYED, READY, event.at)
 
 
-def _claimed(_job: Job, event: Claimed) -> Transition:
+def _claimed(job: Job, event: Claimed) -> Transition:
+    if job.parked is not None:
+        raise IllegalTransition("Claimed while parked", status=job.status.value, event="Claimed")
     return Transition(READY, RUNNING, event.at, worker=event.worker)
 
 
@@ -165,7 +168,7 @@ def _deadline_passed(job: Job, event: DeadlinePassed) -> Transition:
 def _end_attempt(job: Job, event: Errored | DeadlinePassed, final: JobStatus) -> Transition:
     if job.cancel_requested:
         return _withdraw(job, event.at)
-    if event.retry_in_us is None or job.superseded:
+    if event.retry_in_us is None or job.superseded or job.spec.at_most_once:
         return Transition(RUNNING, final, event.at, error=event.error)
     return _again(event.at, event.retry_in_us, outcome=final.value, error=event.error)
 
@@ -185,7 +188,9 @@ def _snoozed(job: Job, event: Snoozed) -> Transition:
     return _again(event.at, event.delay_us, outcome="snoozed", uses_attempt=False)
 
 
-def _withdrawn(_job: Job, event: Withdrawn) -> Transition:
+def _withdrawn(job: Job, event: Withdrawn) -> Transition:
+    if job.cancel_requested:
+        return _withdraw(job, event.at)  # who asked said why; the code that obeyed does not know it
     return Transition(RUNNING, CANCELLED, event.at, reason=event.reason)
 
 
