@@ -60,7 +60,7 @@ def test_every_run_without_a_clock_begins_anew() -> None:
 
 
 @given(
-    begin=st.sampled_from([0.0, 1.0, 86_400.1, 3e7 + 0.3, 4e9]),
+    begin=st.sampled_from([0.0, 1.0, 86_400.1, 3e7 + 0.3, 3e9]),
     delays=st.lists(st.floats(0, 1e6), min_size=1, max_size=40),
     dropped=st.sets(st.integers(0, 39)),
 )

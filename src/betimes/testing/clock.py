@@ -5,13 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from betimes.errors import ConfigurationError
+from betimes.core.durations import Duration, duration_s, duration_us, instant_us
 from betimes.ports import Clock
 
 DEFAULT_START: Final = datetime(2030, 1, 1, tzinfo=UTC)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 # The boot clock does not begin where the monotonic one does, so that code which mixes them up fails.
 _BOOTTIME_AT_START = 1_000_000_000
@@ -38,9 +35,7 @@ class VirtualClock(Clock):
     """
 
     def __init__(self, start: datetime = DEFAULT_START, *, boot_id: str = "virtual-boot") -> None:
-        if start.tzinfo is None:
-            raise ConfigurationError(f"start={start!r} has no time zone; pass an aware datetime")
-        self._wall_at_start = (start - _EPOCH) // _MICROSECOND
+        self._wall_at_start = instant_us(start, name="start")
         self._boot_id = boot_id
         # The seconds are kept as they are given, so that a loop's `time()` shows a timer's deadline to the
         # last bit and no timer runs early; the other clocks show them rounded to the microsecond.
@@ -63,24 +58,19 @@ class VirtualClock(Clock):
         """The virtual seconds since the clock was made: they move with `advance` only."""
         return self._monotonic
 
-    def advance(self, duration: float | timedelta) -> None:
+    def advance(self, duration: Duration) -> None:
         """Let time pass on all clocks at once, as if the whole process had been held up that long.
 
         On a `VirtualLoop` every timer that is due by then runs afterwards, late. To let the loop run each at
         its own instant, await an `asyncio.sleep` instead.
 
         Args:
-            duration: seconds or a `timedelta`, zero or more.
+            duration: seconds, a `timedelta`, or text such as `"1h30m"`; zero or more.
 
         Raises:
-            ConfigurationError: the duration is negative.
+            ConfigurationError: it is no duration, or negative: only the wall clock goes back, by `jump`.
         """
-        seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
-        if not seconds >= 0:  # this way round, NaN is refused too
-            raise ConfigurationError(
-                f"duration={duration!r} is negative; to set the wall clock back, use jump()"
-            )
-        self.advance_to(self._monotonic + seconds)
+        self.advance_to(self._monotonic + duration_s(duration, name="duration", allow_zero=True))
 
     def advance_to(self, monotonic_s: float) -> None:
         """Let time pass until `monotonic()` shows this; nothing happens when it shows as much already.
@@ -92,11 +82,15 @@ class VirtualClock(Clock):
             self._monotonic = float(monotonic_s)
             self._elapsed = round(monotonic_s * 1_000_000)
 
-    def jump(self, duration: float | timedelta) -> None:
+    def jump(self, duration: Duration) -> None:
         """Set the wall clock, as an operator or NTP would: no time passes, `boottime` and `monotonic` stand.
 
         Args:
-            duration: seconds or a `timedelta`; negative to set the clock back.
+            duration: as for `advance`; to set the clock back, a negative number or `timedelta`.
+
+        Raises:
+            ConfigurationError: it is no duration.
         """
-        moved = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
-        self._wall_at_start += moved // _MICROSECOND
+        length = abs(duration) if isinstance(duration, int | float | timedelta) else duration
+        moved = duration_us(length, name="duration", allow_zero=True)
+        self._wall_at_start += moved if length == duration else -moved
