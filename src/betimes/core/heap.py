@@ -4,13 +4,16 @@ The rules, and why:
 
 1. *An entry never changes.* It is a plain tuple `(key, seq, item)`; the heap is one list for `heapq`. A
    different key is a different entry: mark the old one stale and push a new one.
-2. *Items are never compared.* `seq` is unique within a heap, so a comparison ends there at the latest.
+2. *Items are never compared.* `seq` is the item's number here, so a comparison ends there at the latest.
 3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the
    next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only: while nothing
-   is cancelled, a push or a pop costs one `heapq` call and a test for emptiness. (At 100,000 entries a set of
-   stale numbers keeps 0.67 of the speed of bare `heapq`, a map of live ones 0.51, asking a callable 0.42.)
+   is cancelled, a push or a pop costs one `heapq` call and a test for emptiness. (At 100,000 entries to
+   note the stale ones keeps 0.67 of the speed of bare `heapq`, a map of the live ones 0.51, a callable 0.42.)
 4. *Garbage is bounded.* Always `size <= slack + 4 * live`. A rebuild costs O(size) and happens only when more
    than three quarters of the entries beyond the slack are stale: O(1) for each discarded entry, amortised.
+5. *An item may come back* while a stale entry of it is still inside, as when a cancelled job is retried. Then
+   the tuple's identity tells them apart: the one pushed last is noted, and all others of that number are
+   stale. (Tuples compare one and the same item by its identity, so rule 2 holds.)
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ Entry: TypeAlias = tuple[K, int, T]
 class LazyHeap(Generic[K, T]):
     """Hands out the live entry with the smallest (key, seq); deletes in O(1), pushes and pops in O(log n).
 
-    The caller knows which numbers are in the heap: a `seq` is pushed only while it has no live entry, and
-    discarded only while its entry is inside. All costs are amortised.
+    The caller knows which numbers are in the heap: a `seq` always means the same item, is pushed only while
+    it has no live entry, and discarded only while its entry is inside. All costs are amortised.
 
     Attributes:
         dropped: how many stale entries have left the heap so far, each counted once.
@@ -57,12 +60,14 @@ class LazyHeap(Generic[K, T]):
     """
 
     # A mutable slots class, not a frozen value: it is on the path of every job.
-    __slots__ = ("_entries", "_slack", "_stale", "dropped", "rebuilds")
+    __slots__ = ("_again", "_entries", "_slack", "_stale", "_stale_size", "dropped", "rebuilds")
 
     def __init__(self, *, slack: int = 64) -> None:
         """Start empty; `slack` is how many entries the heap may hold beyond four times the live ones."""
         self._entries: list[Entry[K, T]] = []
-        self._stale: set[int] = set()
+        self._stale: dict[int, int] = {}  # How many stale entries of a number are inside.
+        self._stale_size = 0  # The sum of these.
+        self._again: dict[int, Entry[K, T]] = {}  # The live entry of a number that has stale ones too.
         self._slack = slack
         self.dropped = 0
         self.rebuilds = 0
@@ -70,7 +75,7 @@ class LazyHeap(Generic[K, T]):
     @property
     def live(self) -> int:
         """How many entries can still be popped."""
-        return len(self._entries) - len(self._stale)
+        return len(self._entries) - self._stale_size
 
     @property
     def size(self) -> int:
@@ -78,13 +83,11 @@ class LazyHeap(Generic[K, T]):
         return len(self._entries)
 
     def push(self, key: K, seq: int, item: T) -> None:
-        """Add an entry in O(log n); `seq` has no live entry here, and breaks ties between equal keys.
-
-        A number whose stale entry is still inside costs one rebuild, which drops it.
-        """
+        """Add an entry in O(log n); `seq`, the item's number, breaks ties and has no live entry here."""
+        entry = (key, seq, item)
         if self._stale and seq in self._stale:
-            self._rebuild()
-        heappush(self._entries, (key, seq, item))
+            self._again[seq] = entry
+        heappush(self._entries, entry)
 
     def discard(self, seq: int) -> bool:
         """Mark the entry `seq`, which is in the heap, as stale: it will never come out.
@@ -93,18 +96,21 @@ class LazyHeap(Generic[K, T]):
             True the first time, False if it was stale already.
         """
         stale = self._stale
-        if seq in stale:
+        if seq not in stale:
+            stale[seq] = 1
+        elif self._again.pop(seq, None) is not None:
+            stale[seq] += 1
+        else:
             return False
-        stale.add(seq)
+        self._stale_size += 1
         self._rebuild_if_mostly_stale()
         return True
 
     def peek(self) -> Entry[K, T] | None:
         """The live entry with the smallest (key, seq), left in place; None when there is none."""
-        entries, stale = self._entries, self._stale
-        while stale and entries[0][1] in stale:
-            stale.remove(heappop(entries)[1])
-            self.dropped += 1
+        entries = self._entries
+        while self._stale and self._is_stale(entries[0]):
+            self._drop(heappop(entries)[1])
         return entries[0] if entries else None
 
     def pop(self) -> Entry[K, T] | None:
@@ -115,6 +121,7 @@ class LazyHeap(Generic[K, T]):
         if self.peek() is None:
             return None
         entry = heappop(entries)
+        self._again.pop(entry[1], None)
         self._rebuild_if_mostly_stale()
         return entry
 
@@ -123,26 +130,36 @@ class LazyHeap(Generic[K, T]):
         entries = self._entries
         if self._stale:
             head = self.peek()
-            if head is None or not head[0] <= limit:
-                return None
-            return self.pop()
+            return self.pop() if head is not None and head[0] <= limit else None
         return heappop(entries) if entries and entries[0][0] <= limit else None
 
     def in_order(self) -> list[Entry[K, T]]:
         """A sorted copy of the live entries, for inspection: O(n log n), and the heap is left as it is."""
-        stale = self._stale
-        return sorted(entry for entry in self._entries if entry[1] not in stale)
+        return sorted(entry for entry in self._entries if not self._is_stale(entry))
+
+    def _is_stale(self, entry: Entry[K, T]) -> bool:
+        return entry[1] in self._stale and self._again.get(entry[1]) is not entry
+
+    def _drop(self, seq: int) -> None:
+        """Note that a stale entry of this number has left."""
+        left = self._stale[seq] - 1
+        if left:
+            self._stale[seq] = left
+        else:
+            del self._stale[seq]
+            self._again.pop(seq, None)
+        self._stale_size -= 1
+        self.dropped += 1
 
     def _rebuild_if_mostly_stale(self) -> None:
         """Keep the bound: rebuild the list from its live entries when it holds too many stale ones."""
-        size, stale = len(self._entries), self._stale
-        if size > self._slack + STALE_FACTOR * (size - len(stale)):
-            self._rebuild()
-
-    def _rebuild(self) -> None:
-        stale = self._stale
-        self._entries[:] = [entry for entry in self._entries if entry[1] not in stale]
+        size = len(self._entries)
+        if size <= self._slack + STALE_FACTOR * (size - self._stale_size):
+            return
+        self._entries[:] = [entry for entry in self._entries if not self._is_stale(entry)]
         heapify(self._entries)
-        self.dropped += len(stale)
+        self.dropped += self._stale_size
         self.rebuilds += 1
-        stale.clear()
+        self._stale_size = 0
+        self._stale.clear()
+        self._again.clear()

@@ -10,8 +10,8 @@ The rules, and why:
 3. *The order is static*: (run_at, -priority, version). Ids and functions are never compared. A strict order
    can starve: a task waits for as long as earlier or more urgent ones keep coming. Fairness is a choice, made
    with an `order` of one's own.
-4. *The delayed heap* holds what waits for its time, and its head goes next by the standard order. With another
-   `order`, what is due moves on to *the ready heap*, which is sorted by it.
+4. *The delayed heap* holds what waits for its time, and its head goes next by the standard order. With
+   another `order`, what is due moves on to *the ready heap*, which is sorted by it.
 5. *Deleting is lazy* (see `heap`): cancelling and replacing are O(1), scheduling and handing out O(log n),
    all amortised, and the heaps never hold more than `64 + 4 * len(queue)` entries.
 6. *The legal ways* are PENDING to RUNNING to COMPLETED or FAILED, PENDING to CANCELLED, and RUNNING to
@@ -336,8 +336,8 @@ class TaskQueue:
 
     def _unknown(self, task_id: Hashable) -> UnknownTask:
         return UnknownTask(
-            f"No task {task_id!r} is known here: it was never scheduled, or it ended too long ago; the ends of at "
-            f"most {self._history} ids are remembered.",
+            f"No task {task_id!r} is known here: it was never scheduled, or it ended too long ago; the ends "
+            f"of at most {self._history} ids are remembered.",
             task=str(task_id),
         )
 
