@@ -16,7 +16,7 @@ Micros: TypeAlias = int
 """An instant: microseconds since 1970-01-01T00:00:00Z."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-EMPTY_PAYLOAD = b"[[],{}]"
+EMPTY_PAYLOAD = b"{}"
 
 
 class JobStatus(StrEnum):
@@ -252,8 +252,14 @@ class Job:
         self.key: str | None = None
         self.terms = terms
 
+    @property
+    def priority(self) -> int:
+        """Its spec's priority."""
+        return self.spec.priority
+
     def __repr__(self) -> str:
-        return f"<Job {self.id} #{self.seq} {self.spec.task} {self.status.value} attempt={self.attempt} fence={self.fence}>"
+        where = f"{self.status.value} attempt={self.attempt} fence={self.fence}"
+        return f"<Job {self.id} #{self.seq} {self.spec.task} {where}>"
 
     def copy(self) -> Job:
         """Return an independent record with the same values."""

@@ -189,6 +189,11 @@ class MemoryStore(Store):
         """Return how many jobs have been forgotten so far."""
         return self._history.pruned
 
+    def heap_entries(self) -> tuple[int, int]:
+        """Return the entries of all heaps, and the live ones."""
+        heaps = [*self._waiting.ready.values(), self._waiting.delayed, self._waiting.expiring]
+        return sum(heap.size for heap in heaps), sum(heap.live for heap in heaps)
+
     # work
 
     async def register(self, worker: WorkerInfo) -> None:

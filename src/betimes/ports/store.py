@@ -1,195 +1,29 @@
-"""The contracts between what decides and what acts: `Clock`, `Executor`, `Store`. Obligations, no code.
+"""The contract of every store.
 
 A store keeps jobs and moves them; it decides nothing: what an event does to a job is `lifecycle.decide`, called
-under the store's own guard. Every method of a store is atomic, and either done whole or not at all. All methods
-take and return batches where batches can occur, because the number of commits is what durable stores cost.
+under the store's own guard. Every method is atomic, and either done whole or not at all. Methods take and return
+batches where batches can occur, because the number of commits is what durable stores cost.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contextvars import Context
-
-    from betimes.core.events import Event
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
-    from betimes.core.outcome import Outcome
     from betimes.core.schedule import ScheduleRecord
-    from betimes.core.transition import Transition
-
-
-class Clock(ABC):
-    """Where time comes from. Two kinds, by name: one persists, the others measure."""
-
-    @abstractmethod
-    def now(self) -> int:
-        """Return the wall clock's time, in microseconds since the Unix epoch; it may jump."""
-
-    @abstractmethod
-    def boottime(self) -> int:
-        """Return microseconds on a clock that never jumps and goes on through suspend; for leases."""
-
-    @abstractmethod
-    def boot_id(self) -> str:
-        """Return what names this boot of the machine: `boottime` compares only within one boot."""
-
-    @abstractmethod
-    def monotonic(self) -> float:
-        """Return seconds on a clock that never jumps; for measuring and for deadlines."""
-
-
-# --- store --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo:
-    """Who claims: one worker of one process; a fresh id per start, never a host's name.
-
-    Attributes:
-        id: unique for ever.
-        lease_us: how long the worker keeps its jobs without a beat.
-        host, pid, process_started, boot_id: to tell whether its process still lives.
-        queues: the queues it serves; None: all.
-        concurrency: the most attempts it runs at once.
-    """
-
-    id: str
-    lease_us: int
-    host: str = ""
-    pid: int = 0
-    process_started: int = 0
-    boot_id: str = ""
-    queues: tuple[str, ...] | None = None
-    concurrency: int = 0
-
-
-@dataclass(slots=True)
-class Report:
-    """What a worker tells of an attempt: the event counts only if `fence` is still the job's.
-
-    Not frozen, because one is made for each attempt; nobody writes to it.
-    """
-
-    job: Job
-    fence: int
-    event: Event
-
-
-@dataclass(slots=True)
-class ClaimRequest:
-    """What a worker can take now (not frozen, as `Report`).
-
-    Attributes:
-        worker: the id it registered under.
-        limit: the most jobs in all.
-        lanes: free slots of each executor; a lane not named is not served.
-        queues: the queues served; None: all.
-        hold: `seq` of jobs not to be taken now, since earlier code of theirs still runs here.
-    """
-
-    worker: str
-    limit: int
-    lanes: Mapping[str, int]
-    queues: tuple[str, ...] | None = None
-    hold: Collection[int] = ()
-
-
-@dataclass(slots=True)
-class Exchange:
-    """What one turn with the store brought (not frozen, as `Report`).
-
-    Attributes:
-        steps: for each report, in order, the transition that was made (or had been made by the same report,
-            sent before); None: the report was stale and nothing at all has changed.
-        claimed: the jobs taken, RUNNING under the worker's lease, in the order (sort_key, seq).
-        changes: every other transition made on the way: promoted, expired, released, cascaded.
-        next_at: the earliest instant at which waiting alone makes something claimable or expired; None: no such.
-    """
-
-    steps: list[Transition | None] = field(default_factory=list)
-    claimed: list[Job] = field(default_factory=list)
-    changes: list[JobEvent] = field(default_factory=list)
-    next_at: Micros | None = None
-
-
-class CancelAnswer(Enum):
-    """What a cancel did."""
-
-    CANCELLED = "cancelled"
-    """It never started and never will (or, abandoned, it is CANCELLED whatever its code still does)."""
-    REQUESTED = "requested"
-    """It runs and has been told; it is over when its code has returned."""
-    FINISHED = "finished"
-    """Too late: it had ended."""
-    UNKNOWN = "unknown"
-    """There is no such job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancellation:
-    """A cancel's answer, with what else it moved.
-
-    Attributes:
-        answer: what was done.
-        job: the version it spoke of, as it stands now; None if unknown.
-        changes: the transitions made, its own first, then the cascade.
-    """
-
-    answer: CancelAnswer
-    job: Job | None = None
-    changes: Sequence[JobEvent] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """What a heartbeat brought.
-
-    Attributes:
-        is_alive: whether the lease still held, and now holds for another term; if not, the worker must stop
-            what it runs and register afresh: its jobs may be others'.
-        cancels: `seq` of jobs it holds whose cancel was requested.
-        lost: `seq` of jobs it named that it does not hold (any more) under the fence it named.
-        changes: what was given back: rows under its name that it does not know of (a claim whose reply was lost).
-    """
-
-    is_alive: bool
-    cancels: Sequence[int] = ()
-    lost: Sequence[int] = ()
-    changes: Sequence[JobEvent] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """Which jobs to list, newest first.
-
-    Attributes:
-        status, task, queue, tag: each None: any.
-        limit: the most to return (1…1,000).
-        before: only versions whose `seq` is smaller: the next page.
-    """
-
-    status: JobStatus | None = None
-    task: str | None = None
-    queue: str | None = None
-    tag: str | None = None
-    limit: int = 100
-    before: int | None = None
-
-
-class Hint(Enum):
-    """Why a store calls its subscribers; only a hint: whoever hears it looks for itself."""
-
-    WORK = "work"
-    """Something may be claimable, or due earlier than was said."""
-    ENDED = "ended"
-    """Something ended."""
-    CANCEL = "cancel"
-    """The cancel of a running job was requested."""
+    from betimes.ports.values import (
+        Beat,
+        Cancellation,
+        ClaimRequest,
+        Exchange,
+        Hint,
+        JobFilter,
+        Report,
+        WorkerInfo,
+    )
 
 
 class Store(ABC):
@@ -313,6 +147,10 @@ class Store(ABC):
     async def pruned(self) -> int:
         """Return how many jobs have been pruned so far: submitted = live + finished + pruned."""
 
+    @abstractmethod
+    def heap_entries(self) -> tuple[int, int]:
+        """Return how many entries its in-memory heaps hold, and how many of them live; (0, 0) without heaps."""
+
     # work
 
     @abstractmethod
@@ -394,61 +232,3 @@ class Store(ABC):
         In one step, `next_fire_at` moves on, the fire (schedule, fire_at) is remembered as unique, and its job
         is inserted (None: the fire is skipped, and counted so). False, and no change, where another was first.
         """
-
-
-# --- executor -----------------------------------------------------------------------------------------
-
-
-class Run(Protocol):
-    """One attempt, as an executor sees it.
-
-    Attributes:
-        job: what it is an attempt of.
-        context: the attempt's own context; its code runs in it, and nothing else does.
-        handle: the executor's own, to find its task, thread or process again.
-    """
-
-    job: Job
-    context: Context
-    handle: object
-
-    def invoke(self) -> object:
-        """Decode the arguments and call the task's function; raises what decoding or the function raises."""
-
-    def returned(self, value: object) -> Outcome:
-        """Turn a return value into an outcome (one that cannot be stored is a failure); from any thread."""
-
-    def raised(self, error: BaseException) -> Outcome:
-        """Turn an exception into an outcome that keeps nothing of it alive; from any thread."""
-
-
-class Executor(ABC):
-    """Runs attempts of one lane; decides nothing about their jobs.
-
-    Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and not
-    before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or raises for
-    what the code does. The slots are the caller's to count: it starts no more than `slots` runs that have not
-    ended. `cancel` may come at any time after `start`, and more than once.
-    """
-
-    lane: str
-    """The kind of work it runs (`loop`, `thread`, …)."""
-
-    slots: int
-    """The most runs at once."""
-
-    @abstractmethod
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
-        """Make ready, on the event loop that is running."""
-
-    @abstractmethod
-    def start(self, run: Run) -> None:
-        """Have the run's code run soon."""
-
-    @abstractmethod
-    def cancel(self, run: Run) -> None:
-        """Tell the run's code to stop, by the means this lane has."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """End what the executor itself holds; code that has not returned by now is left alone, not waited for."""

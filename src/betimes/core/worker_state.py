@@ -1,0 +1,103 @@
+"""What a worker may do next, as a value: slots, phases, and whom it must not claim yet. No I/O, no time.
+
+A slot belongs to an attempt from its claim until both its outcome is recorded and its code has returned.
+`in_flight` therefore never exceeds the concurrency, whatever the code does with a timeout or a cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+
+class Phase(Enum):
+    """A worker's life: it only moves down."""
+
+    RUNNING = "running"
+    DRAINING = "draining"
+    """Claims nothing more; what runs may end."""
+    STOPPED = "stopped"
+
+
+class Slotted(Protocol):
+    """What takes a slot."""
+
+    seq: int
+    lane: str
+    is_recorded: bool
+    has_returned: bool
+
+
+A = TypeVar("A", bound=Slotted)
+
+
+class WorkerState(Generic[A]):
+    """Counts the slots of one worker and says what it can claim.
+
+    Attributes:
+        in_flight: the attempts that hold a slot, by `seq`.
+        zombies: those among them whose outcome is recorded while their code still runs.
+        peak: the most that ever were in flight at once.
+        phase: where the worker is in its life.
+    """
+
+    def __init__(self, *, concurrency: int, slots: Mapping[str, int]) -> None:
+        """Start with all slots free.
+
+        Args:
+            concurrency: the most attempts in flight.
+            slots: the most of them in each lane.
+        """
+        self._concurrency = concurrency
+        self._free = dict(slots)
+        self.in_flight: dict[int, A] = {}
+        self.zombies: dict[int, A] = {}
+        self.peak = 0
+        self.phase = Phase.RUNNING
+
+    @property
+    def free(self) -> int:
+        """How many more attempts the worker can take; 0 when it claims no more."""
+        return self._concurrency - len(self.in_flight) if self.phase is Phase.RUNNING else 0
+
+    @property
+    def free_lanes(self) -> Mapping[str, int]:
+        """How many more attempts each lane can take."""
+        return self._free
+
+    def on_claimed(self, attempt: A) -> None:
+        """Give a claimed attempt its slot."""
+        in_flight = self.in_flight
+        assert attempt.seq not in in_flight
+        in_flight[attempt.seq] = attempt
+        self._free[attempt.lane] -= 1
+        if len(in_flight) > self.peak:
+            self.peak = len(in_flight)
+            assert self.peak <= self._concurrency
+
+    def on_recorded(self, attempt: A) -> bool:
+        """Note that the attempt's outcome is in the store, or no longer wanted; True if its slot is free now."""
+        attempt.is_recorded = True
+        if attempt.has_returned:
+            self._release(attempt)
+            return True
+        self.zombies[attempt.seq] = attempt
+        return False
+
+    def on_returned(self, attempt: A) -> bool:
+        """Note that the attempt's code has returned; True if its slot is free now."""
+        attempt.has_returned = True
+        if attempt.is_recorded:
+            self.zombies.pop(attempt.seq, None)
+            self._release(attempt)
+            return True
+        return False
+
+    def _release(self, attempt: A) -> None:
+        del self.in_flight[attempt.seq]
+        self._free[attempt.lane] += 1
+
+    def held(self) -> dict[int, A]:
+        """Return the attempts whose jobs the worker still answers for: in flight and not recorded."""
+        return {seq: attempt for seq, attempt in self.in_flight.items() if not attempt.is_recorded}

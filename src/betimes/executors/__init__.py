@@ -1,0 +1,1 @@
+"""The executors: each runs one kind of work; none knows another."""

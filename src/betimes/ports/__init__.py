@@ -1,0 +1,32 @@
+"""The contracts between what decides and what acts: `Clock`, `Executor`, `Store`. Obligations, no code."""
+
+from betimes.ports.clock import Clock
+from betimes.ports.executor import Executor, Run
+from betimes.ports.store import Store
+from betimes.ports.values import (
+    Beat,
+    CancelAnswer,
+    Cancellation,
+    ClaimRequest,
+    Exchange,
+    Hint,
+    JobFilter,
+    Report,
+    WorkerInfo,
+)
+
+__all__ = [
+    "Beat",
+    "CancelAnswer",
+    "Cancellation",
+    "ClaimRequest",
+    "Clock",
+    "Exchange",
+    "Executor",
+    "Hint",
+    "JobFilter",
+    "Report",
+    "Run",
+    "Store",
+    "WorkerInfo",
+]

@@ -1,0 +1,68 @@
+"""The contract of every executor, and what an executor sees of an attempt."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextvars import Context
+
+    from betimes.core.job import Job
+    from betimes.core.outcome import Outcome
+
+
+class Run(Protocol):
+    """One attempt, as an executor sees it.
+
+    Attributes:
+        job: what it is an attempt of.
+        context: the attempt's own context; its code runs in it, and nothing else does.
+        handle: the executor's own, to find its task, thread or process again.
+    """
+
+    job: Job
+    context: Context
+    handle: object
+
+    def invoke(self) -> object:
+        """Decode the arguments and call the task's function; raises what decoding or the function raises."""
+
+    def returned(self, value: object) -> Outcome:
+        """Turn a return value into an outcome (one that cannot be stored is a failure); from any thread."""
+
+    def raised(self, error: BaseException) -> Outcome:
+        """Turn an exception into an outcome that keeps nothing of it alive; from any thread."""
+
+
+class Executor(ABC):
+    """Runs attempts of one lane; decides nothing about their jobs.
+
+    Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and not
+    before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or raises for
+    what the code does. The slots are the caller's to count: it starts no more than `slots` runs that have not
+    ended. `cancel` may come at any time after `start`, and more than once.
+    """
+
+    lane: str
+    """The kind of work it runs (`loop`, `thread`, …)."""
+
+    slots: int
+    """The most runs at once."""
+
+    @abstractmethod
+    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+        """Make ready, on the event loop that is running."""
+
+    @abstractmethod
+    def start(self, run: Run) -> None:
+        """Have the run's code run soon."""
+
+    @abstractmethod
+    def cancel(self, run: Run) -> None:
+        """Tell the run's code to stop, by the means this lane has."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End what the executor itself holds; code that has not returned by now is left alone, not waited for."""

@@ -1,0 +1,127 @@
+"""What a job's code can see of itself: `Context`, as a parameter or through `current_job()`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from betimes.core.job import EPOCH
+from betimes.errors import BetimesError, Cancel
+
+if TYPE_CHECKING:
+    from betimes.runtime.attempt import Attempt
+
+    _Adapter = logging.LoggerAdapter[logging.Logger]
+else:
+    _Adapter = logging.LoggerAdapter
+
+current_attempt: ContextVar[Attempt] = ContextVar("betimes_attempt")
+"""Set in an attempt's own context, and nowhere else."""
+
+_log = logging.getLogger("betimes.job")
+
+
+class Context:
+    """The running attempt, as its own code sees it; safe to use from the thread it runs in.
+
+    Annotate a parameter with it and the worker fills it in, or call `betimes.current_job()`:
+
+        @scheduler.task
+        def resize(path: str, ctx: Context) -> None:
+            for done, tile in enumerate(tiles(path)):
+                ctx.raise_if_cancelled()
+                ctx.progress(done, 100)
+    """
+
+    __slots__ = ("_attempt",)
+
+    def __init__(self, attempt: Attempt) -> None:
+        """Speak of this attempt."""
+        self._attempt = attempt
+
+    @property
+    def job_id(self) -> str:
+        """The job's id; the same for all its attempts, so a good idempotency key."""
+        return self._attempt.job.id
+
+    @property
+    def task(self) -> str:
+        """The task's registered name."""
+        return self._attempt.task.name
+
+    @property
+    def attempt(self) -> int:
+        """The attempt's number, from 1."""
+        return self._attempt.number
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every claim of the job: send it along with writes that must not come late."""
+        return self._attempt.fence
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The instant of the schedule's fire that made the job; None for a job that no schedule made."""
+        return None
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the attempt's timeout is over (aware, UTC); None if it has none."""
+        attempt = self._attempt
+        if attempt.timeout_s is None or attempt.claimed_at is None:
+            return None
+        return EPOCH + timedelta(microseconds=attempt.claimed_at, seconds=attempt.timeout_s)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the code has been told to stop: by a cancel, a timeout, a stopping or a lost worker."""
+        return self._attempt.is_told
+
+    def raise_if_cancelled(self) -> None:
+        """End the attempt here if it has been told to stop.
+
+        Raises:
+            Cancel: it has; let it pass.
+        """
+        if self._attempt.is_told:
+            raise Cancel("told to stop")
+
+    def progress(self, done: float, total: float | None = None) -> None:
+        """Say how far the work is, for `JobHandle.progress()`; `done` of `total` units of your choice."""
+        self._attempt.progress = (done, total)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry `job_id`, `task` and `attempt`, and begin with them."""
+        extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
+        return _JobLog(_log, extra)
+
+    def __repr__(self) -> str:
+        return f"<Context {self._attempt!r}>"
+
+
+class _JobLog(_Adapter):
+    """Puts the job in front of each message."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Name the job, and hand its attributes to the record."""
+        extra = self.extra or {}
+        return f"{extra['task']} {extra['job_id']} attempt {extra['attempt']}: {msg}", {
+            **kwargs,
+            "extra": extra,
+        }
+
+
+def current_job() -> Context:
+    """Return the context of the job whose code this is.
+
+    Raises:
+        BetimesError: no job runs here.
+    """
+    attempt = current_attempt.get(None)
+    if attempt is None:
+        raise BetimesError("current_job() was called outside a job: only a task's function has one")
+    return Context(attempt)

@@ -1,0 +1,315 @@
+"""The engine of one scheduler: its store, its worker while it runs, and its journal, wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Callable, Generator, Mapping, Sequence
+from random import Random
+
+from betimes.core.job import Job, JobStatus
+from betimes.core.task import Registry
+from betimes.core.worker_state import WorkerState
+from betimes.errors import ConfigurationError, SchedulerClosed
+from betimes.ports import CancelAnswer, Cancellation, Clock, Executor, Hint, Store, WorkerInfo
+from betimes.runtime.attempt import Attempt
+from betimes.runtime.context import current_attempt
+from betimes.runtime.endings import Ending
+from betimes.runtime.journal import Journal
+from betimes.runtime.lease import Lease
+from betimes.runtime.metrics import Metrics
+from betimes.runtime.settings import Settings
+from betimes.runtime.shutdown import shut_down
+from betimes.runtime.worker import Worker
+
+SUBMITS_BETWEEN_YIELDS = 64
+"""A submit loop that never has to wait lets the others run after so many submits."""
+
+LOOK_EVERY_S = 0.5
+LOOK_AFTER_S = 0.01
+FEW_WAITING = 100
+"""Whoever waits for jobs of other processes looks every so often, and shortly after a hint if they are few."""
+
+_PRUNED = Ending(status=JobStatus.CANCELLED, reason="pruned")
+
+PRUNE_EVERY_S = 60.0
+PRUNE_AT_ONCE = 1000
+
+
+class Engine:
+    """Opens a store, and lets a worker run on it or only looks and submits.
+
+    Args:
+        store: where the jobs are.
+        strategy: the stored name of the strategy.
+        tasks: the registry; it may grow.
+        settings: the numbers.
+        describe: makes the description of a worker under a fresh id.
+        new_executors: makes the executors of one run, by lane.
+        rng: for jitter.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tasks: Registry,
+        settings: Settings,
+        *,
+        strategy: str,
+        new_id: Callable[[], str],
+        describe: Callable[[], WorkerInfo],
+        new_executors: Callable[[], Mapping[str, Executor]],
+        rng: Random,
+    ) -> None:
+        self.store = store
+        self.journal = Journal()
+        self.worker: Worker | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._tasks = tasks
+        self._settings = settings
+        self._strategy = strategy
+        self._new_id = new_id
+        self._describe = describe
+        self._new_executors = new_executors
+        self._rng = rng
+        self._is_closing = False
+        self._submits = 0
+        self._changed = asyncio.Event()
+        self._look_now = asyncio.Event()
+        self._state: WorkerState[Attempt] | None = None
+        self._looker: asyncio.Task[None] | None = None
+
+    # --- life
+
+    async def open(self, *, is_running: bool) -> None:
+        """Open the store, and start a worker if it is to run."""
+        if self.loop is not None:
+            raise ConfigurationError(
+                "this scheduler is open already: use the one that runs, or make a second Scheduler for the store"
+            )
+        self.loop = asyncio.get_running_loop()
+        try:
+            await self.store.open(strategy=self._strategy)
+            self._is_closing = False
+            self._changed, self._look_now = asyncio.Event(), asyncio.Event()
+            self.journal.listeners.open()
+            self._unsubscribe = self.store.subscribe(self._hear)
+            if is_running:
+                await self._start_worker()
+        except BaseException:
+            self.loop = None
+            self.worker = None
+            await self.store.close()
+            raise
+
+    async def _start_worker(self) -> None:
+        lease = Lease(self.store, self._describe(), self._new_id)
+        worker = Worker(
+            self.store,
+            self._tasks,
+            self._new_executors(),
+            self._settings,
+            lease=lease,
+            journal=self.journal,
+            rng=self._rng,
+        )
+        await worker.start()
+        worker.chores.add(PRUNE_EVERY_S, self._prune, now=asyncio.get_running_loop().time())
+        self.worker = worker
+        self._state = worker.state
+
+    async def close(self, *, cancel_running: bool = False, timeout_s: float | None = None) -> None:
+        """Stop the worker, deliver the events, and close the store; nothing of it is left on the loop."""
+        if self.loop is None:
+            return
+        self._is_closing = True
+        self._changed.set()
+        try:
+            if self.worker is not None:
+                await shut_down(
+                    self.worker,
+                    self.store,
+                    self.journal,
+                    cancel_running=cancel_running,
+                    timeout_s=timeout_s,
+                    grace_s=self._settings.grace_s,
+                )
+        finally:
+            self._unsubscribe()
+            await self._end_waiting()
+            await self.journal.listeners.close(self._settings.grace_s)
+            await self.store.close()
+            self.worker = None
+            self.loop = None
+
+    async def _end_waiting(self) -> None:
+        if self._looker is not None:
+            self._looker.cancel()
+            await asyncio.wait([self._looker])
+            self._looker = None
+        endings = self.journal.endings
+        endings.give_up(
+            [job.seq for job in endings.jobs()],
+            "the scheduler was stopped before the job ended; start it (again) to have it run",
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether submits are taken."""
+        return self.loop is not None and not self._is_closing
+
+    def check_open(self) -> None:
+        """Refuse to go on unless the store is open and the scheduler is not stopping.
+
+        Raises:
+            SchedulerClosed: it is not; the text says what to do.
+        """
+        if self.loop is None:
+            raise SchedulerClosed(
+                "the scheduler is not open: enter 'async with scheduler:' (or 'async with scheduler.client():' "
+                "to submit only), or await scheduler.start()"
+            )
+        if self._is_closing:
+            raise SchedulerClosed("the scheduler is stopping, and takes no new work")
+
+    def _hear(self, hint: Hint) -> None:
+        if hint is not Hint.CANCEL:
+            self._changed.set()
+        if hint is Hint.ENDED:
+            self._look_now.set()
+
+    # --- jobs
+
+    async def submit(self, jobs: Sequence[Job]) -> list[Job]:
+        """Keep new jobs, all or none, as durably as the store can."""
+        self.check_open()
+        kept, changes = await self.store.submit(jobs)
+        self.journal.changes(changes)
+        self._submits += len(jobs)
+        if self._submits >= SUBMITS_BETWEEN_YIELDS:
+            self._submits = 0
+            await _let_others_run()
+        return kept
+
+    async def cancel(self, job: Job, *, reason: str, abandon: bool) -> CancelAnswer:
+        """Cancel a job, and tell its code if it runs here."""
+        cancellation: Cancellation = await self.store.cancel(job, reason=reason, abandon=abandon)
+        self.journal.changes(cancellation.changes)
+        worker = self.worker
+        if worker is not None:
+            if cancellation.answer is CancelAnswer.REQUESTED:
+                worker.tell(job.seq)
+            elif abandon and cancellation.answer is CancelAnswer.CANCELLED:
+                attempt = worker.state.in_flight.get(job.seq)
+                if attempt is not None and not attempt.is_recorded:
+                    worker.give_up(attempt)
+        return cancellation.answer
+
+    async def retry(self, job: Job, *, by: str) -> None:
+        """Take a finished job back, on an operator's word."""
+        self.check_open()
+        self.journal.changes(await self.store.retry(job, by=by))
+
+    async def wait(self, job: Job) -> Ending:
+        """Wait for a job's end, whichever process brings it."""
+        if self.loop is None:
+            raise SchedulerClosed("the scheduler is not open, so the job's end cannot be waited for; start it first")
+        found = await self.store.get(job)
+        if found is None:
+            return _PRUNED
+        if found.status.is_terminal:
+            return Ending.of(found)
+        if self._looker is None:
+            self._looker = self.loop.create_task(self._look(), name="betimes-looker")
+        attempt = current_attempt.get(None)
+        if attempt is None:
+            return await self.journal.endings.wait(job)
+        attempt.waits_for = job.seq
+        try:
+            return await self.journal.endings.wait(job)
+        finally:
+            attempt.waits_for = None
+
+    async def _look(self) -> None:
+        """Look now and then whether jobs that somebody waits for have ended elsewhere."""
+        endings = self.journal.endings
+        while len(endings):
+            jobs = [job for job in endings.jobs() if not self._runs_here(job)]
+            for job, found in await self.store.ended(jobs) if jobs else ():
+                endings.settle(job.seq, Ending.of(found) if found else _PRUNED)
+            self._look_now.clear()
+            hinted = self._look_now if len(jobs) <= FEW_WAITING else asyncio.Event()
+            await self._wait_for(hinted, LOOK_EVERY_S)
+            await self._wait_for(asyncio.Event(), LOOK_AFTER_S)
+        self._looker = None
+
+    async def _wait_for(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait for an event, at most so long."""
+        timer = asyncio.get_running_loop().call_later(seconds, event.set)
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+
+    def _runs_here(self, job: Job) -> bool:
+        return self.worker is not None and job.seq in self.worker.state.in_flight
+
+    async def drain(self) -> None:
+        """Wait until nothing is ready, running, delayed or blocked."""
+        while True:
+            self.check_open()
+            self._changed.clear()
+            if not any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
+                return
+            await self._wait_for(self._changed, self._settings.poll_s)
+
+    async def _prune(self) -> None:
+        while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
+            await _let_others_run()
+
+    async def metrics(self) -> Metrics:
+        """Take a snapshot."""
+        depths = dict.fromkeys(JobStatus, 0)
+        if self.loop is not None:
+            for of_queue in (await self.store.counts()).values():
+                for status, number in of_queue.items():
+                    depths[status] += number
+        counters, listeners = self.journal.counters, self.journal.listeners
+        state = self._state
+        zombies = list(state.zombies.values()) if state else []
+        size, live = self.store.heap_entries()
+        return Metrics(
+            ready=depths[JobStatus.READY],
+            delayed=depths[JobStatus.DELAYED],
+            blocked=depths[JobStatus.BLOCKED],
+            running=depths[JobStatus.RUNNING],
+            workers=self._settings.concurrency,
+            in_flight=len(state.in_flight) if state else 0,
+            peak_running=state.peak if state else 0,
+            submitted=counters.submitted,
+            completed=counters.ended[JobStatus.COMPLETED],
+            failed=counters.ended[JobStatus.FAILED],
+            timed_out=counters.ended[JobStatus.TIMED_OUT],
+            cancelled=counters.ended[JobStatus.CANCELLED],
+            attempts=counters.attempts,
+            retries=counters.retries,
+            snoozes=counters.snoozes,
+            schedule_lag=counters.schedule_lag.summary(),
+            run_time=counters.run_time.summary(),
+            heap_size=size,
+            heap_live=live,
+            lost_leases=counters.lost_leases,
+            stale_reports=counters.stale_reports,
+            rescued=counters.rescued,
+            stuck_threads=sum(attempt.lane == "thread" for attempt in zombies),
+            stuck=len(zombies),
+            store_errors=counters.store_errors,
+            events_dropped=listeners.dropped,
+            listener_errors=listeners.errors,
+        )
+
+
+@types.coroutine
+def _let_others_run() -> Generator[None, None, None]:
+    """Give the loop one turn."""
+    yield

@@ -1,0 +1,69 @@
+"""What is made known of every transition: counters, listeners, and those who wait for a job's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from betimes.core.job import Job, JobEvent, JobStatus
+from betimes.core.transition import Transition
+from betimes.runtime.attempt import Attempt
+from betimes.runtime.endings import Ending, Endings
+from betimes.runtime.listeners import Listeners
+from betimes.runtime.metrics import Counters
+
+READY, RUNNING, DELAYED = JobStatus.READY, JobStatus.RUNNING, JobStatus.DELAYED
+
+
+class Journal:
+    """The one place that hears of every transition this process makes."""
+
+    def __init__(self) -> None:
+        """Start with nothing told."""
+        self.counters = Counters()
+        self.listeners = Listeners()
+        self.endings = Endings()
+
+    def changes(self, events: Iterable[JobEvent]) -> None:
+        """Tell of transitions that a store reported."""
+        events = list(events)
+        if not events:
+            return
+        counters = self.counters
+        for event in events:
+            after = event.after
+            if event.before is None:
+                counters.submitted += 1
+            if after.is_terminal:
+                counters.ended[after] += 1
+                if event.seq in self.endings:
+                    self.endings.settle(event.seq, Ending(status=after, reason=event.error))
+        if self.listeners.are_there:
+            self.listeners.tell(events)
+
+    def claimed(self, jobs: Iterable[Job]) -> None:
+        """Tell of jobs that were claimed here."""
+        record = self.counters.schedule_lag.record
+        for job in jobs:
+            started = job.started_at or 0
+            record(started - job.run_at)
+        if self.listeners.are_there:
+            self.listeners.tell([JobEvent(job, READY, RUNNING, at_us=job.started_at or 0) for job in jobs])
+
+    def step(self, attempt: Attempt, step: Transition) -> None:
+        """Tell of what an attempt's report did."""
+        after = step.after
+        counters = self.counters
+        if after.is_terminal:
+            counters.ended[after] += 1
+            if attempt.seq in self.endings:
+                ending = Ending(status=after, result=step.result, error=step.error, reason=step.reason)
+                self.endings.settle(attempt.seq, ending)
+        elif step.outcome == "snoozed":
+            counters.snoozes += 1
+        elif step.uses_attempt:
+            counters.retries += 1
+        if self.listeners.are_there:
+            text = str(step.error) if step.error else step.reason
+            event = JobEvent(attempt.job, RUNNING, after, at_us=step.at, error=text)
+            event.attempt = attempt.number
+            self.listeners.tell((event,))

@@ -1,0 +1,61 @@
+"""The worker's lease: its name in the store, its heartbeats, and the rescue of others whose lease is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from betimes.core.job import JobEvent
+from betimes.ports import Beat, Store, WorkerInfo
+
+BEATS_PER_LEASE = 3
+RESCUE_EVERY_S = 2.0
+
+
+class Lease:
+    """One worker's lease. A worker that lost its lease begins again under a fresh id."""
+
+    def __init__(self, store: Store, info: WorkerInfo, new_id: Callable[[], str]) -> None:
+        """Keep the lease of this worker in this store."""
+        self._store = store
+        self._info = info
+        self._new_id = new_id
+
+    @property
+    def worker_id(self) -> str:
+        """The id under which jobs are claimed now."""
+        return self._info.id
+
+    @property
+    def beat_every_s(self) -> float:
+        """How often the lease is renewed."""
+        return self._info.lease_us / BEATS_PER_LEASE / 1_000_000
+
+    @property
+    def rescue_every_s(self) -> float:
+        """How often others are looked after."""
+        return min(RESCUE_EVERY_S, self.beat_every_s)
+
+    async def begin(self) -> None:
+        """Register the worker."""
+        await self._store.register(self._info)
+
+    async def begin_again(self) -> None:
+        """Register afresh after the lease was lost."""
+        self._info = replace(self._info, id=self._new_id())
+        await self.begin()
+
+    async def beat(self, held: Mapping[int, int]) -> Beat:
+        """Renew the lease, and compare what is held."""
+        return await self._store.beat(self._info.id, held)
+
+    async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
+        """Take back the jobs of workers that are gone.
+
+        A beat that is due comes first (it is the earlier chore), so a worker never rescues itself.
+        """
+        return await self._store.rescue(tasks)
+
+    async def end(self) -> None:
+        """Give the lease up, with whatever is still held under it."""
+        await self._store.retire(self._info.id)

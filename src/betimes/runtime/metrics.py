@@ -1,0 +1,104 @@
+"""What a scheduler counts of itself, and the snapshot it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from betimes.core.job import JobStatus
+from betimes.core.quantiles import Histogram, Quantiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """A snapshot. Depths come from the store; counters and durations from this process since its start.
+
+    Attributes:
+        ready, delayed, blocked, running: live jobs by status, over all workers of the store.
+        workers: attempts this process may have in flight at once (its `concurrency`).
+        in_flight: attempts that hold one of its slots now.
+        peak_running: the most that ever did.
+        submitted: jobs taken by `submit` here.
+        completed, failed, timed_out, cancelled: jobs whose end was recorded here.
+        attempts: attempts started here.
+        retries: attempts that ended in another try to come.
+        snoozes: attempts that asked to run again later.
+        schedule_lag: started − run_at, in seconds: the first sign of too few workers.
+        run_time: of attempts, in seconds.
+        heap_size, heap_live: entries of the store's in-memory heaps, and those of live jobs; 0 without such.
+        lost_leases: how often this worker's lease was over before it was renewed.
+        stale_reports: outcomes the store refused, because the job was no longer this worker's.
+        rescued: jobs taken back from workers that died.
+        stuck_threads: threads whose job's outcome is recorded while its function still runs.
+        stuck: the same for all kinds of attempts.
+        skipped_fires: fires of schedules that did not become jobs.
+        store_errors: calls of the store that failed.
+        events_dropped: events a listener's full buffer lost.
+        listener_errors: exceptions that listeners raised.
+    """
+
+    ready: int = 0
+    delayed: int = 0
+    blocked: int = 0
+    running: int = 0
+    workers: int = 0
+    in_flight: int = 0
+    peak_running: int = 0
+    submitted: int = 0
+    completed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    attempts: int = 0
+    retries: int = 0
+    snoozes: int = 0
+    schedule_lag: Quantiles = field(default_factory=Quantiles)
+    run_time: Quantiles = field(default_factory=Quantiles)
+    heap_size: int = 0
+    heap_live: int = 0
+    lost_leases: int = 0
+    stale_reports: int = 0
+    rescued: int = 0
+    stuck_threads: int = 0
+    stuck: int = 0
+    skipped_fires: int = 0
+    store_errors: int = 0
+    events_dropped: int = 0
+    listener_errors: int = 0
+
+
+class Counters:
+    """The counters behind `Metrics` (mutable: they are raised for every job).
+
+    Attributes:
+        ended: jobs whose end was recorded here, by final status.
+    """
+
+    __slots__ = (
+        "attempts",
+        "ended",
+        "lost_leases",
+        "rescued",
+        "retries",
+        "run_time",
+        "schedule_lag",
+        "snoozes",
+        "stale_reports",
+        "store_errors",
+        "submitted",
+    )
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.submitted = 0
+        self.attempts = 0
+        self.retries = 0
+        self.snoozes = 0
+        self.rescued = 0
+        self.lost_leases = 0
+        self.stale_reports = 0
+        self.store_errors = 0
+        self.ended = dict.fromkeys(
+            (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.TIMED_OUT, JobStatus.CANCELLED), 0
+        )
+        self.schedule_lag = Histogram()
+        self.run_time = Histogram()

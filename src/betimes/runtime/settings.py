@@ -1,0 +1,28 @@
+"""The settings of one scheduler's engine, checked and in raw numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the worker and its chores go by.
+
+    Attributes:
+        concurrency: the most attempts in flight.
+        queues: the queues served; None: all.
+        lease_us: how long a silent worker keeps its jobs.
+        grace_s: how long code that was told to stop, and listeners, are waited for at the end.
+        keep_us: how long finished jobs stay.
+        poll_s: how long the worker sleeps at most before it looks for work nobody told it of.
+        stall_s: how long the loop may be blocked before the watchdog names the culprit; None: no watchdog.
+    """
+
+    concurrency: int
+    queues: tuple[str, ...] | None
+    lease_us: int
+    grace_s: float
+    keep_us: int
+    poll_s: float
+    stall_s: float | None

@@ -1,0 +1,395 @@
+"""The worker: takes jobs from the store, has them run, and records how they ended.
+
+One task, the pump, owns everything here. Each of its turns is one call of the store: the outcomes that gathered
+while the last call was on its way go out, and as many jobs come in as there are free slots. What must hold:
+
+1. *No lost wake-up.* Whoever changes something sets `_wake`; the pump clears it before it looks, and looks at
+   everything, so whatever is set after the look starts another turn.
+2. *A slot is one attempt's* from its claim until its outcome is recorded and its code has returned
+   (`WorkerState`), so what is in flight never exceeds the concurrency.
+3. *Unknown outcomes are reconciled.* After a call of the store that failed, the same reports are sent again, and
+   a heartbeat compares what the store thinks is held here with what is; only then is anything claimed.
+4. *A deadline is ours.* The timeout is recorded when it is over, whatever the code does; the next attempt of
+   that job is not claimed here before the code has returned (`ClaimRequest.hold`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextvars import Context as Variables
+from random import Random
+
+from betimes.core.events import DeadlinePassed, Event, GivenBack, Withdrawn
+from betimes.core.job import ErrorInfo, Job
+from betimes.core.outcome import Outcome, Raised, event_of
+from betimes.core.task import Registry
+from betimes.core.worker_state import Phase, WorkerState
+from betimes.errors import JobTimedOut, StoreUnavailable
+from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, Store
+from betimes.runtime.attempt import Attempt
+from betimes.runtime.chores import Chores
+from betimes.runtime.deadlines import Deadlines
+from betimes.runtime.journal import Journal
+from betimes.runtime.lease import Lease
+from betimes.runtime.settings import Settings
+
+_log = logging.getLogger("betimes")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
+
+
+class Worker:
+    """Runs jobs of one store in this process.
+
+    Args:
+        store: an open store.
+        tasks: the tasks it knows; it may grow while the worker runs.
+        executors: what runs them, by lane.
+        settings: the numbers.
+        lease: the worker's name and lease.
+        journal: what is told of every transition.
+        rng: for jitter.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tasks: Registry,
+        executors: Mapping[str, Executor],
+        settings: Settings,
+        *,
+        lease: Lease,
+        journal: Journal,
+        rng: Random,
+    ) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._executors = executors
+        self._settings = settings
+        self._lease = lease
+        self._journal = journal
+        self._rng = rng
+        slots = {lane: min(executor.slots, settings.concurrency) for lane, executor in executors.items()}
+        self.state: WorkerState[Attempt] = WorkerState(concurrency=settings.concurrency, slots=slots)
+        self.chores = Chores()
+        self._reports: list[tuple[Attempt | None, Report]] = []
+        self._told_early: set[int] = set()
+        self._wake = asyncio.Event()
+        self.progress = asyncio.Event()
+        self._is_claiming = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self._next_at: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- life
+
+    async def start(self) -> None:
+        """Register, and begin to claim."""
+        self._loop = loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(loop, self._late)
+        await self._lease.begin()
+        for executor in self._executors.values():
+            executor.open(self._ended)
+        self._unsubscribe = self._store.subscribe(self._hear)
+        now = loop.time()
+        self.chores.add(self._lease.beat_every_s, self._beat, now=now)
+        self.chores.add(self._lease.rescue_every_s, self._rescue, now=now)
+        self.chores.add(self._settings.poll_s, self._unpark, now=now)
+        self._pump = loop.create_task(self._run(), context=Variables(), name="betimes-worker")
+
+    def drain(self) -> None:
+        """Claim nothing more; what runs may end."""
+        self.state.phase = Phase.DRAINING
+
+    async def finish(self) -> None:
+        """End the pump and give up the lease; only after `drain`."""
+        self.state.phase = Phase.STOPPED
+        self._wake.set()
+        await self._pump
+        self._unsubscribe()
+        self._deadlines.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._lease.end()
+        for executor in self._executors.values():
+            await executor.close()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every outcome is recorded."""
+        state = self.state
+        return not self._is_claiming and not self._reports and len(state.zombies) == len(state.in_flight)
+
+    # --- the pump
+
+    async def _run(self) -> None:
+        while self.state.phase is not Phase.STOPPED or self._reports:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._is_pausing:
+                continue
+            try:
+                await self._turn()
+            except Exception as error:  # noqa: BLE001 - whatever a store raises: the pump must outlive it
+                self._recover_from(error)
+            else:
+                self._failures = 0
+                self._arm()
+            self.progress.set()
+
+    @property
+    def _is_pausing(self) -> bool:
+        """Whether a failed call of the store is too fresh to try again."""
+        return (
+            self._failures > 0
+            and self._loop.time() < self._retry_at
+            and self.state.phase is not Phase.STOPPED
+        )
+
+    async def _turn(self) -> None:
+        if self._failures or self.chores.next_due <= self._loop.time():
+            await self._catch_up()
+        claim = self._claim_request()
+        if self._reports or claim is not None:
+            exchange = await self._exchange(claim)
+            self._next_at = exchange.next_at
+            self._start_all(exchange.claimed)
+
+    async def _exchange(self, claim: ClaimRequest | None) -> Exchange:
+        """Send the outcomes that have gathered; they count as sent only when the store has answered."""
+        sent, self._reports = self._reports, []
+        self._is_claiming = claim is not None
+        try:
+            exchange = await self._store.exchange([report for _, report in sent], claim)
+        except BaseException:
+            self._reports = sent + self._reports
+            raise
+        finally:
+            self._is_claiming = False
+        self._settle(sent, exchange)
+        self._journal.changes(exchange.changes)
+        return exchange
+
+    def _claim_request(self) -> ClaimRequest | None:
+        state = self.state
+        free = state.free
+        if free <= 0:
+            return None
+        return ClaimRequest(
+            self._lease.worker_id, free, state.free_lanes, self._settings.queues, state.zombies
+        )
+
+    async def _catch_up(self) -> None:
+        """Do what must come before a claim: after a failure, first of all, reconcile."""
+        if self._failures:
+            await self._exchange(None)
+            self.chores.hurry(self._beat)
+        await self.chores.run_due(self._loop.time())
+
+    def _recover_from(self, error: Exception) -> None:
+        """Have the next try wait: longer each time, with jitter; a stopped worker tries no more."""
+        self._failures += 1
+        self._journal.counters.store_errors += 1
+        if self.state.phase is Phase.STOPPED:
+            _log.error("%d outcomes could not be saved: %s", len(self._reports), error)
+            self._reports.clear()
+            return
+        known = isinstance(error, StoreUnavailable)
+        _log.warning(
+            "the store failed (try %d): %s", self._failures, error, exc_info=None if known else error
+        )
+        cap = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._failures, 20))
+        self._retry_at = self._loop.time() + self._rng.uniform(cap / 2, cap)
+        self._loop.call_at(self._retry_at, self._wake.set)
+
+    def _arm(self) -> None:
+        """Have the pump woken for the next due job or chore."""
+        wait = self.chores.next_due - self._loop.time()
+        if self._next_at is not None:
+            wait = min(wait, (self._next_at - self._store.now()) / 1_000_000)
+        when = self._loop.time() + max(wait, 0.0)
+        timer = self._timer
+        if timer is not None:
+            if not timer.cancelled() and timer.when() <= when and timer.when() > self._loop.time():
+                return
+            timer.cancel()
+        self._timer = self._loop.call_at(when, self._wake.set)
+
+    def _hear(self, hint: Hint) -> None:
+        if hint is Hint.WORK:
+            if self.state.free > 0:
+                self._wake.set()
+        elif hint is Hint.CANCEL:
+            self.chores.hurry(self._beat)
+            self._wake.set()
+
+    # --- attempts
+
+    def _start_all(self, claimed: list[Job]) -> None:
+        if not claimed:
+            self._told_early.clear()
+            return
+        self._journal.claimed(claimed)
+        if self.state.phase is Phase.RUNNING:
+            now = self._loop.time()
+            for job in claimed:
+                self._start(job, now)
+        else:
+            for job in claimed:
+                self._refuse(job, GivenBack(self._store.now()))
+        self._told_early.clear()
+
+    def _start(self, job: Job, now: float) -> None:
+        task = self._tasks.get(job.spec.task)
+        if task is None:
+            self._refuse(job, GivenBack(self._store.now(), f"task:{job.spec.task}"))
+            return
+        executor = self._executors.get(task.spec.lane)
+        if executor is None:
+            self._refuse(job, GivenBack(self._store.now(), f"lane:{task.spec.lane}"))
+            return
+        if job.cancel_requested or job.seq in self._told_early:
+            self._refuse(job, Withdrawn(self._store.now()))
+            return
+        attempt = Attempt(job, task, now)
+        self.state.on_claimed(attempt)
+        self._journal.counters.attempts += 1
+        timeout_s = task.timeout_of(job.spec)
+        if timeout_s is not None:
+            self._deadlines.add(attempt, timeout_s)
+        executor.start(attempt)
+
+    def _refuse(self, job: Job, event: Event) -> None:
+        """Send a claimed job back without having started it."""
+        self._reports.append((None, Report(job, job.fence, event)))
+        self._wake.set()
+
+    def _ended(self, run: Run, outcome: Outcome) -> None:
+        """Hear from an executor that an attempt's code has returned."""
+        assert isinstance(run, Attempt)
+        attempt = run
+        if attempt.deadline_number:
+            self._deadlines.discard(attempt)
+        self._journal.counters.run_time.record(int((self._loop.time() - attempt.started) * 1e6))
+        is_free = self.state.on_returned(attempt)
+        if not attempt.is_recorded and not attempt.is_reported:
+            self._report(attempt, self._event_of(attempt, outcome))
+        elif is_free:
+            self._wake.set()
+            self.progress.set()
+
+    def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
+        retry_in_us = None
+        if isinstance(outcome, Raised) and outcome.may_retry:
+            retry_in_us = self._back_off_us(attempt)
+        return event_of(outcome, at=self._store.now(), retry_in_us=retry_in_us)
+
+    def _back_off_us(self, attempt: Attempt) -> int:
+        policy = attempt.task.policy_of(attempt.job.spec)
+        return round(policy.delay(attempt.number, self._rng) * 1_000_000)
+
+    def _report(self, attempt: Attempt, event: Event) -> None:
+        attempt.is_reported = True
+        self._reports.append((attempt, Report(attempt.job, attempt.fence, event)))
+        self._wake.set()
+
+    def _late(self, attempt: Attempt) -> None:
+        """Record a timeout now, whatever the code goes on to do, and tell the code."""
+        late = JobTimedOut(
+            f"the attempt passed its timeout of {attempt.timeout_s:g} s", job_id=attempt.job.id
+        )
+        policy = attempt.task.policy_of(attempt.job.spec)
+        retry_in_us = self._back_off_us(attempt) if policy.should_retry(late, attempt.number) else None
+        error = ErrorInfo(type="betimes.errors.JobTimedOut", message=str(late))
+        self._report(attempt, DeadlinePassed(self._store.now(), error, retry_in_us))
+        self.stop_code(attempt)
+
+    def stop_code(self, attempt: Attempt) -> None:
+        """Tell an attempt's code to stop, by whatever means its lane has."""
+        attempt.is_told = True
+        if not attempt.has_returned:
+            self._executors[attempt.lane].cancel(attempt)
+
+    def tell(self, seq: int) -> None:
+        """Tell a job's running code that its cancel was requested; if it is just being claimed, it will not start."""
+        attempt = self.state.in_flight.get(seq)
+        if attempt is not None:
+            self.stop_code(attempt)
+        elif self._is_claiming:
+            self._told_early.add(seq)
+
+    def give_up(self, attempt: Attempt) -> None:
+        """Let go of an attempt whose job is no longer its own (abandoned, or lost): nothing it reports counts."""
+        self._deadlines.discard(attempt)
+        self._reports = [entry for entry in self._reports if entry[0] is not attempt]
+        if not attempt.is_recorded and self.state.on_recorded(attempt):
+            self._wake.set()
+        self.stop_code(attempt)
+
+    def give_back(self) -> None:
+        """Return to the store every job whose outcome is not known yet, and tell the code to stop."""
+        for attempt in self.state.held().values():
+            if not attempt.is_reported:
+                self._deadlines.discard(attempt)
+                self._report(attempt, GivenBack(self._store.now()))
+                self.stop_code(attempt)
+
+    def _settle(self, reports: list[tuple[Attempt | None, Report]], exchange: Exchange) -> None:
+        """Free the slots of what was recorded, and tell of it."""
+        journal, on_recorded = self._journal, self.state.on_recorded
+        for (attempt, _), step in zip(reports, exchange.steps, strict=True):
+            if attempt is not None:
+                if not attempt.is_recorded:
+                    on_recorded(attempt)
+                if step is not None:
+                    journal.step(attempt, step)
+            if step is None:
+                journal.counters.stale_reports += 1
+        if reports:
+            self._wake.set()
+
+    # --- chores
+
+    async def _beat(self) -> None:
+        held = self.state.held()
+        beat = await self._lease.beat({seq: attempt.fence for seq, attempt in held.items()})
+        self._journal.changes(beat.changes)
+        if not beat.is_alive:
+            await self._lose_all(held)
+            return
+        for seq in beat.lost:
+            if seq in held:
+                self._lose(held[seq])
+        for seq in beat.cancels:
+            attempt = held.get(seq)
+            if attempt is not None and not attempt.is_told:
+                self.stop_code(attempt)
+
+    async def _lose_all(self, held: Mapping[int, Attempt]) -> None:
+        _log.error(
+            "the lease of worker %s was over: its %d running jobs are told to stop, for others may have them now",
+            self._lease.worker_id,
+            len(held),
+        )
+        for attempt in held.values():
+            self._lose(attempt)
+        await self._lease.begin_again()
+
+    def _lose(self, attempt: Attempt) -> None:
+        _log.warning("lost the lease of job %s (%s)", attempt.job.id, attempt.task.name)
+        self._journal.counters.lost_leases += 1
+        self.give_up(attempt)
+
+    async def _rescue(self) -> None:
+        changes = await self._lease.rescue(self._tasks)
+        self._journal.counters.rescued += len(changes)
+        self._journal.changes(changes)
+
+    async def _unpark(self) -> None:
+        for name in await self._store.parked():
+            kind, _, what = name.partition(":")
+            if (kind == "task" and what in self._tasks) or (kind == "lane" and what in self._executors):
+                self._journal.changes(await self._store.unpark(name))
