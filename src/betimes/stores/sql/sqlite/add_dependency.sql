@@ -1,0 +1,2 @@
+-- Remember that a job waits for another.
+INSERT INTO betimes_dependency (parent, child, need) VALUES (?, ?, ?);

@@ -1,0 +1,2 @@
+-- Forget what a job waited for.
+DELETE FROM betimes_dependency WHERE child = ?;

@@ -1,0 +1,2 @@
+-- Forget the idempotency keys of a job.
+DELETE FROM betimes_key WHERE seq = ?;

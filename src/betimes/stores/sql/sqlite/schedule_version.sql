@@ -1,0 +1,2 @@
+-- Read the version of a schedule.
+SELECT version FROM betimes_schedule WHERE id = ?;

@@ -1,0 +1,87 @@
+"""Taking plain jobs, which ask for nothing but to be kept: many calls in one statement.
+
+A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it was,
+so that it can be submitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from betimes.core.job import Job, JobEvent, JobStatus, Micros
+from betimes.core.lifecycle import place
+from betimes.ports import Hint
+from betimes.stores.sqlite.rows import array
+from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.turn import Turn
+
+INSERT_JOB = statement("insert_job")
+KNOWN_IDS = statement("known_ids")
+READ_LAST_SEQ = statement("read_last_seq")
+WRITE_LAST_SEQ = statement("write_last_seq")
+
+
+def is_plain(job: Job) -> bool:
+    """Say whether the job asks for nothing but to be kept."""
+    terms = job.terms
+    return terms is None or not (terms.named or terms.replace or terms.key is not None or terms.depends_on)
+
+
+def take_numbers(turn: Turn, count: int) -> int:
+    """Return the last number given before, and take as many after it."""
+    last: int = turn.sql.execute(READ_LAST_SEQ).fetchone()[0]
+    turn.sql.execute(WRITE_LAST_SEQ, (last + count,))
+    return last
+
+
+class Arrivals:
+    """Plain jobs inserted by one statement; `acknowledge` tells their records, after the commit."""
+
+    __slots__ = ("_first", "_jobs", "_now", "_statuses")
+
+    def __init__(self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus], now: Micros) -> None:
+        self._jobs = jobs
+        self._first = first
+        self._statuses = statuses
+        self._now = now
+
+    def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
+        """Write number and status into the records, and return them with their events."""
+        now = self._now
+        events: list[JobEvent] = []
+        for seq, (job, status) in enumerate(zip(self._jobs, self._statuses, strict=True), self._first):
+            job.seq = seq
+            job.status = status
+            job.terms = None
+            events.append(JobEvent(job, None, status, at_us=now))
+        return list(self._jobs), events
+
+
+def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Arrivals] | None:
+    """Insert the plain jobs of many calls at once; None, and no change, if any id has been seen before."""
+    jobs = [job for batch in batches for job in batch]
+    ids = {job.id for job in jobs}
+    if len(ids) < len(jobs) or turn.sql.execute(KNOWN_IDS, (array(ids),)).fetchone()[0]:
+        return None
+    now = turn.now
+    last = take_numbers(turn, len(jobs))
+    new_row = turn.specs.new_row
+    statuses = [place(job, now) for job in jobs]
+    turn.sql.executemany(
+        INSERT_JOB,
+        [
+            new_row(job, seq=seq, status=status)
+            for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), last + 1)
+        ],
+    )
+    for job, status in zip(jobs, statuses, strict=True):
+        turn.count(job.spec.queue, status, 1)
+    turn.write_tally()
+    turn.hints.add(Hint.WORK)
+    arrivals = []
+    start = 0
+    for batch in batches:
+        part = statuses[start : start + len(batch)]
+        arrivals.append(Arrivals(batch, last + 1 + start, part, now))
+        start += len(batch)
+    return arrivals

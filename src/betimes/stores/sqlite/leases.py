@@ -1,0 +1,91 @@
+"""Workers and their leases: begun, prolonged, given back, and taken from those that are gone.
+
+A lease is over when the boot clock has passed it, when the machine has been started anew since, or when the
+worker's process is gone. A lease that is over, but that nobody has acted on, can still be prolonged: nothing
+has been taken from the worker yet. Whoever rescues declares the worker dead in the same transaction; from then
+on its beats change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from betimes.core.events import GivenBack, WorkerLost
+from betimes.core.job import JobEvent
+from betimes.ports import Beat, WorkerInfo
+from betimes.stores.sqlite.exchange import STEP_LIMIT
+from betimes.stores.sqlite.rows import Row, array, worker_of, worker_row
+from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.turn import Turn
+
+REGISTER_WORKER = statement("register_worker")
+RENEW_LEASE = statement("renew_lease")
+DELETE_WORKER = statement("delete_worker")
+DECLARE_DEAD = statement("declare_dead")
+WORKERS = statement("workers")
+HELD_BY = statement("held_by")
+HOLDINGS = statement("holdings")
+HOLDS_ANY = statement("holds_any")
+LOST_JOBS = statement("lost_jobs")
+
+
+def register(turn: Turn, worker: WorkerInfo) -> None:
+    """Begin a worker's lease."""
+    row = worker_row(worker, lease_until=turn.boottime + worker.lease_us, lease_boot_id=turn.boot_id)
+    turn.sql.execute(REGISTER_WORKER, row)
+
+
+def renew(turn: Turn, worker: str) -> bool:
+    """Prolong a worker's lease for its full term; False, and no change, if it has been ended."""
+    return turn.sql.execute(RENEW_LEASE, (worker, turn.boottime, turn.boot_id)).rowcount > 0
+
+
+def beat(turn: Turn, worker: str, held: Mapping[int, int]) -> Beat:
+    """Prolong a lease and compare what its worker thinks it holds."""
+    if not renew(turn, worker):
+        return Beat(is_alive=False)
+    rows = {seq: (fence, asked) for seq, fence, asked in turn.sql.execute(HOLDINGS, (worker,)).fetchall()}
+    unknown = [seq for seq, (fence, _) in rows.items() if held.get(seq) != fence]
+    jobs = turn.load(unknown)
+    for seq in unknown:
+        turn.move(jobs[seq], GivenBack(turn.now))
+        del rows[seq]
+    turn.flush()
+    return Beat(
+        is_alive=True,
+        cancels=[seq for seq, (_, asked) in rows.items() if asked],
+        lost=[seq for seq in held if seq not in rows],
+        changes=turn.changes,
+    )
+
+
+def retire(turn: Turn, worker: str) -> Sequence[JobEvent]:
+    """End a worker's lease and give back what it holds."""
+    for job in turn.read(HELD_BY, (worker,)):
+        turn.move(job, GivenBack(turn.now))
+    turn.flush()
+    turn.sql.execute(DELETE_WORKER, (worker,))
+    return turn.changes
+
+
+def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], bool]) -> Sequence[JobEvent]:
+    """Take back the jobs of these tasks from workers whose lease is over, a bounded number."""
+    left = STEP_LIMIT
+    for row in turn.sql.execute(WORKERS).fetchall():
+        if lease_holds(row, turn.boottime, turn.boot_id) and not is_gone(worker_of(row)):
+            continue
+        worker = row[0]
+        turn.sql.execute(DECLARE_DEAD, (worker,))
+        for job in turn.read(LOST_JOBS, (worker, array(tasks), left)):
+            turn.move(job, WorkerLost(turn.now))
+            left -= 1
+        turn.flush()
+        if not turn.sql.execute(HOLDS_ANY, (worker,)).fetchone()[0]:
+            turn.sql.execute(DELETE_WORKER, (worker,))
+    return turn.changes
+
+
+def lease_holds(row: Row, boottime: int, boot_id: str) -> bool:
+    """Say whether the lease in a row of `workers` is in force."""
+    until, lease_boot_id, is_dead = row[8:11]
+    return not is_dead and until > boottime and lease_boot_id == boot_id

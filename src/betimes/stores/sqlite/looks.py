@@ -1,0 +1,109 @@
+"""Looking: what readers ask, on a connection of their own, beside the writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+
+from betimes.core.job import Job, JobStatus, Micros
+from betimes.core.schedule import ScheduleRecord
+from betimes.ports import JobFilter, WorkerInfo
+from betimes.stores.sqlite.leases import WORKERS, lease_holds
+from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, worker_of
+from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
+
+LIST_LIVE = statement("list_live")
+LIST_ENDED = statement("list_ended")
+COUNTS = statement("counts")
+AHEAD = statement("ahead")
+READ_PRUNED = statement("read_pruned")
+COUNT_PARKED = statement("count_parked")
+PAUSED_QUEUES = statement("paused_queues")
+SCHEDULES = statement("schedules")
+DUE_SCHEDULES = statement("due_schedules")
+
+
+class Look:
+    """One look at the store, on a snapshot that includes all that was acknowledged before."""
+
+    __slots__ = ("_specs", "_sql")
+
+    def __init__(self, sql: sqlite3.Connection, specs: Specs) -> None:
+        self._sql = sql
+        self._specs = specs
+
+    def version(self, seq: int) -> Job | None:
+        """Return one version, live or ended."""
+        seqs = (array((seq,)),)
+        row = (
+            self._sql.execute(LIVE_BY_SEQ, seqs).fetchone()
+            or self._sql.execute(ENDED_BY_SEQ, seqs).fetchone()
+        )
+        return None if row is None else self._specs.job(row)
+
+    def ended(self, seqs: Sequence[int]) -> dict[int, Job | None]:
+        """Return those of these versions that have ended; None: pruned."""
+        wanted = (array(seqs),)
+        live = {row[0] for row in self._sql.execute(LIVE_BY_SEQ, wanted).fetchall()}
+        found: dict[int, Job | None] = {
+            row[0]: self._specs.job(row) for row in self._sql.execute(ENDED_BY_SEQ, wanted).fetchall()
+        }
+        return found | {seq: None for seq in seqs if seq not in live and seq not in found}
+
+    def newest(self, job_id: str) -> Job | None:
+        """Return the newest version of an id."""
+        rows = [self._sql.execute(query, (job_id,)).fetchone() for query in (NEWEST_LIVE, NEWEST_ENDED)]
+        row = max((row for row in rows if row is not None), default=None, key=lambda row: row[0])
+        return None if row is None else self._specs.job(row)
+
+    def jobs(self, which: JobFilter) -> list[Job]:
+        """List jobs, newest first."""
+        status = which.status
+        queries = [LIST_LIVE, LIST_ENDED]
+        if status is not None:
+            queries = [LIST_ENDED if status.is_terminal else LIST_LIVE]
+        text = None if status is None else TEXT[status]
+        values = (text, which.task, which.queue, which.tag, which.before, which.limit)
+        lists = [self._sql.execute(query, values).fetchall() for query in queries]
+        rows = merge(*lists, key=lambda row: row[0], reverse=True)
+        return [self._specs.job(row) for row in islice(rows, which.limit)]
+
+    def counts(self) -> dict[str, dict[JobStatus, int]]:
+        """Count the live jobs of each queue by status."""
+        counts: dict[str, dict[JobStatus, int]] = {}
+        for queue, status, jobs in self._sql.execute(COUNTS).fetchall():
+            counts.setdefault(queue, {})[STATUS[status]] = jobs
+        return counts
+
+    def ahead(self, job: Job, most: int) -> int:
+        """Count the claimable jobs of the same queue and lane that go before this one."""
+        spec = job.spec
+        values = (spec.queue, spec.lane, job.sort_key, job.seq, most)
+        count: int = self._sql.execute(AHEAD, values).fetchone()[0]
+        return count
+
+    def pruned(self) -> int:
+        """Return how many jobs have been forgotten so far."""
+        count: int = self._sql.execute(READ_PRUNED).fetchone()[0]
+        return count
+
+    def parked(self) -> dict[str, int]:
+        """Count the parked jobs by name."""
+        return dict(self._sql.execute(COUNT_PARKED).fetchall())
+
+    def workers(self, boottime: int, boot_id: str) -> list[tuple[WorkerInfo, bool]]:
+        """List the workers, each with whether its lease holds."""
+        rows = self._sql.execute(WORKERS).fetchall()
+        return [(worker_of(row), lease_holds(row, boottime, boot_id)) for row in rows]
+
+    def paused_queues(self) -> frozenset[str]:
+        """Return the paused queues' names."""
+        return frozenset(queue for (queue,) in self._sql.execute(PAUSED_QUEUES).fetchall())
+
+    def schedules(self, due_by: Micros | None, limit: int) -> list[ScheduleRecord]:
+        """List schedules, or the due ones."""
+        query, values = (SCHEDULES, (limit,)) if due_by is None else (DUE_SCHEDULES, (due_by, limit))
+        return [self._specs.schedule(row) for row in self._sql.execute(query, values).fetchall()]

@@ -1,0 +1,235 @@
+"""Opening the file: created if it is not there, refused if it is not ours to use, never repaired.
+
+A file that we create belongs to its user alone (mode 0600) and is in WAL mode. A file that holds other tables
+is the application's: its journal mode stays as it is, which on SQLite versions with the WAL-reset fault must be a
+rollback journal (see `commit_lock`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
+from betimes.stores.sqlite.commit_lock import CommitLock
+from betimes.stores.sqlite.failures import translated
+from betimes.stores.sqlite.statements import migrations, statement
+
+OLDEST_SQLITE = (3, 38, 0)
+"""The first with everything used here: STRICT tables, RETURNING, JSON built in."""
+
+APPLICATION_ID = 0x42746D73
+CHECKED_BYTES = 64 * 1024 * 1024
+"""A file up to this size is checked for damage when it is opened; a larger one would take too long."""
+
+SCHEMA_VERSION = migrations()[-1][0]
+
+NAMES = statement("names")
+READ_SCHEMA_VERSION = statement("read_schema_version")
+READ_STRATEGY = statement("read_strategy")
+WRITE_STRATEGY = statement("write_strategy")
+HAS_JOBS = statement("has_jobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where the store is, and how long to wait for those who lock it."""
+
+    path: Path
+    busy_timeout_s: float
+
+
+def has_wal_reset_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
+    """Say whether a version of SQLite has the WAL-reset fault (source: sqlite.org/wal.html#walresetbug)."""
+    is_backported = (3, 44, 6) <= version < (3, 45) or (3, 50, 7) <= version < (3, 51)
+    return version < (3, 51, 3) and not is_backported
+
+
+def location(path: str | Path, *, busy_timeout_s: float) -> Location:
+    """Return where the store is to be.
+
+    Raises:
+        ConfigurationError: the path names no file.
+    """
+    text = os.fspath(path)
+    if not text or text == ":memory:":
+        raise ConfigurationError(f"path={text!r} names no file; for a store in memory use the memory store")
+    return Location(path=Path(text).absolute(), busy_timeout_s=busy_timeout_s)
+
+
+def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.Connection:
+    """Open the file for writing, creating what an empty one needs.
+
+    Raises:
+        ConfigurationError, SchemaMismatch, StoreUnavailable: as `Store.open`; nothing was changed.
+    """
+    _check_version()
+    mode = _ensure_file(where.path)
+    try:
+        lock.open(mode)
+        with lock:
+            sql = _connect(where)
+            try:
+                _prepare(sql, where.path, strategy)
+            except BaseException:
+                sql.close()
+                raise
+    except sqlite3.Error as error:
+        raise translated(error, where.path) from error
+    except OSError as error:
+        raise StoreUnavailable(f"{where.path} cannot be opened: {error.strerror}") from error
+    return sql
+
+
+def open_reader(where: Location, *, is_wal: bool) -> sqlite3.Connection:
+    """Open the file for looking only.
+
+    With a rollback journal the file itself must be open for writing, or a reader could not roll back what a
+    crashed writer has left; the connection refuses to write all the same.
+    """
+    uri = f"{where.path.as_uri()}?mode={'ro' if is_wal else 'rw'}"
+    try:
+        sql = _connect(where, uri)
+        sql.execute("PRAGMA query_only = 1")
+    except sqlite3.Error as error:
+        raise translated(error, where.path) from error
+    return sql
+
+
+def is_wal(sql: sqlite3.Connection) -> bool:
+    """Say whether the file is in WAL mode."""
+    return bool(sql.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
+
+
+def _connect(where: Location, uri: str | None = None) -> sqlite3.Connection:
+    sql = sqlite3.connect(
+        uri or where.path,
+        timeout=where.busy_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,  # it is used by one thread at a time, but may be closed by another
+        cached_statements=256,
+        uri=uri is not None,
+    )
+    sql.execute("PRAGMA synchronous = FULL")
+    sql.execute("PRAGMA wal_autocheckpoint = 0")
+    return sql
+
+
+def _check_version() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old; at least {oldest} is needed")
+
+
+def _ensure_file(path: Path) -> int:
+    """Create the file for its user alone if it is not there; return its mode."""
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a folder; give the path of a file")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"the folder {path.parent} does not exist; create it first")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be created: {error.strerror}") from error
+    return path.stat().st_mode
+
+
+def _prepare(sql: sqlite3.Connection, path: Path, strategy: str) -> None:
+    names = {name for (name,) in sql.execute(NAMES)}
+    ours = {name for name in names if name.startswith("betimes_")}
+    found = _schema_version(sql, path, ours)
+    _refuse_other_version(path, found)
+    _refuse_damage(sql, path)
+    if names == ours:
+        sql.execute("PRAGMA journal_mode = WAL")
+    elif is_wal(sql) and has_wal_reset_fault():
+        raise ConfigurationError(
+            f"{path} holds other tables and is in WAL mode, which SQLite {sqlite3.sqlite_version} can damage when "
+            "others write to it; run `PRAGMA journal_mode = DELETE` on it with everything else closed, use a file "
+            "of its own, or SQLite 3.51.3 or later"
+        )
+    sql.execute("BEGIN IMMEDIATE")
+    try:
+        _migrate(sql, _schema_version(sql, path, ours), is_own_file=names == ours)
+        _agree_on_strategy(sql, path, strategy)
+    except BaseException:
+        sql.rollback()
+        raise
+    sql.execute("COMMIT")
+
+
+def _schema_version(sql: sqlite3.Connection, path: Path, ours: set[str]) -> int:
+    if not ours:
+        return 0
+    try:
+        row = sql.execute(READ_SCHEMA_VERSION).fetchone()
+    except sqlite3.OperationalError:
+        row = None
+    if row is None or not isinstance(row[0], int):
+        raise SchemaMismatch(
+            f"{path} has tables named betimes_* that are not a store's; nothing was changed. Use another file",
+            expected=SCHEMA_VERSION,
+        )
+    version: int = row[0]
+    return version
+
+
+def _refuse_other_version(path: Path, found: int) -> None:
+    if found > SCHEMA_VERSION:
+        raise SchemaMismatch(
+            f"{path} has schema version {found}; this version of betimes knows up to {SCHEMA_VERSION}. Nothing was "
+            "changed; use the version of betimes that made it, or a later one",
+            found=found,
+            expected=SCHEMA_VERSION,
+        )
+
+
+def _refuse_damage(sql: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size > CHECKED_BYTES:
+        return
+    finding = sql.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if finding != "ok":
+        raise translated(_damage(finding), path)
+
+
+def _damage(finding: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(finding)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def _migrate(sql: sqlite3.Connection, version: int, *, is_own_file: bool) -> None:
+    """Carry out the steps that are missing, inside the caller's transaction."""
+    for number, text in migrations():
+        if number > version:
+            for command in _commands(text):
+                sql.execute(command)
+    if version == 0 and is_own_file:
+        sql.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _commands(text: str) -> list[str]:
+    commands = []
+    command = ""
+    for line in text.splitlines(keepends=True):
+        command += line
+        if sqlite3.complete_statement(command):
+            commands.append(command)
+            command = ""
+    return commands
+
+
+def _agree_on_strategy(sql: sqlite3.Connection, path: Path, strategy: str) -> None:
+    row = sql.execute(READ_STRATEGY).fetchone()
+    if row is not None and row[0] == strategy:
+        return
+    if row is not None and sql.execute(HAS_JOBS).fetchone()[0]:
+        raise ConfigurationError(
+            f"{path} holds jobs ordered by strategy {row[0]!r} and was opened with {strategy!r}; open it with the "
+            "same strategy, or use a new file"
+        )
+    sql.execute(WRITE_STRATEGY, (strategy,))

@@ -1,0 +1,229 @@
+"""Between rows and records: the only place that knows in which order a row's columns stand.
+
+The views `betimes_live` and `betimes_ended` give live and ended jobs the same columns, so that there is one way
+from a row to a `Job`. What few jobs need travels as JSON, and is made only where there is something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeAlias
+
+import msgspec
+
+from betimes.core.job import AttemptOutcome, ErrorInfo, Job, JobSpec, JobStatus
+from betimes.core.schedule import ScheduleRecord
+from betimes.ports import WorkerInfo
+
+Row: TypeAlias = tuple[Any, ...]
+
+SPECS_KEPT = 1000
+"""How many different specs are kept in either direction before the memory is cleared."""
+
+STATUS = {status.value: status for status in JobStatus}
+TEXT = {status: status.value for status in JobStatus}
+"""Plain text for each status: the driver binds a subclass of `str` by a slower way."""
+
+
+class _Options(msgspec.Struct, omit_defaults=True):
+    """What the column `options` holds: the rarer fields of a `JobSpec`."""
+
+    at_most_once: bool = False
+    timeout_s: float | None = None
+    retry: dict[str, Any] | None = None
+    keep_s: float | None = None
+    tags: tuple[str, ...] = ()
+
+
+class _Rare(msgspec.Struct, omit_defaults=True):
+    """What the column `rare` holds: the fields that few jobs ever fill."""
+
+    crashes: int = 0
+    superseded: bool = False
+    error: ErrorInfo | None = None
+    reason: str | None = None
+    attempts: tuple[AttemptOutcome, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    key: str | None = None
+
+
+_NO_OPTIONS = _Options()
+_NOTHING_RARE = _Rare()
+_encode = msgspec.json.Encoder().encode
+_decode_options = msgspec.json.Decoder(_Options).decode
+_decode_rare = msgspec.json.Decoder(_Rare).decode
+_decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Specs:
+    """Remembers specs by their columns, and columns by their spec, since jobs share them."""
+
+    __slots__ = ("_columns", "_specs")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._specs: dict[tuple[str, str, str, int, str | None], JobSpec] = {}
+        self._columns: dict[int, tuple[JobSpec, tuple[str, str, str, int, str | None]]] = {}
+
+    def spec(self, columns: tuple[str, str, str, int, str | None]) -> JobSpec:
+        """Return the spec of (task, queue, lane, priority, options)."""
+        spec = self._specs.get(columns)
+        if spec is None:
+            task, queue, lane, priority, text = columns
+            options = _NO_OPTIONS if text is None else _decode_options(text)
+            spec = JobSpec(
+                task=task,
+                queue=queue,
+                lane=lane,
+                priority=priority,
+                at_most_once=options.at_most_once,
+                timeout_s=options.timeout_s,
+                retry=options.retry,
+                keep_s=options.keep_s,
+                tags=options.tags,
+            )
+            if len(self._specs) >= SPECS_KEPT:
+                self._specs.clear()
+            self._specs[columns] = spec
+        return spec
+
+    def columns(self, spec: JobSpec) -> tuple[str, str, str, int, str | None]:
+        """Return (task, queue, lane, priority, options) of a spec."""
+        known = self._columns.get(id(spec))
+        if known is not None:
+            return known[1]
+        options = _Options(
+            at_most_once=spec.at_most_once,
+            timeout_s=spec.timeout_s,
+            retry=None if spec.retry is None else dict(spec.retry),
+            keep_s=spec.keep_s,
+            tags=spec.tags,
+        )
+        text = None if options == _NO_OPTIONS else _encode(options).decode()
+        columns = (spec.task, spec.queue, spec.lane, spec.priority, text)
+        if len(self._columns) >= SPECS_KEPT:
+            self._columns.clear()
+        self._columns[id(spec)] = (spec, columns)  # holding the spec keeps its id from being given again
+        return columns
+
+    def job(self, row: Row) -> Job:
+        """Return the job that a row of either view describes."""
+        job = Job.__new__(Job)
+        (
+            job.seq, job.id, task, queue, lane, priority, options, job.payload, job.submitted_at, job.run_at,
+            job.sort_key, status, job.attempt, job.fence, job.worker, job.started_at, job.finished_at,
+            job.expires_at, job.unmet, job.parked, cancel_requested, rare, job.result, _,
+        ) = row  # fmt: skip
+        job.spec = self.spec((task, queue, lane, priority, options))
+        job.status = STATUS[status]
+        job.cancel_requested = cancel_requested == 1
+        job.terms = None
+        unusual = _NOTHING_RARE if rare is None else _decode_rare(rare)
+        job.crashes = unusual.crashes
+        job.superseded = unusual.superseded
+        job.error = unusual.error
+        job.reason = unusual.reason
+        job.attempts = unusual.attempts
+        job.depends_on = unusual.depends_on
+        job.key = unusual.key
+        return job
+
+    def new_row(self, job: Job, *, seq: int, status: JobStatus, token: str | None = None) -> Row:
+        """Return the values of `insert_job`."""
+        return (
+            seq, job.id, *self.columns(job.spec), job.payload, job.submitted_at, job.run_at, job.sort_key,
+            TEXT[status], job.expires_at, job.unmet, rare_text(job), token,
+        )  # fmt: skip
+
+    def schedule(self, row: Row) -> ScheduleRecord:
+        """Return the schedule that a row describes."""
+        return ScheduleRecord(
+            id=row[0],
+            spec=self.spec(row[1:6]),
+            payload=row[6],
+            definition=row[7],
+            next_fire_at=row[8],
+            version=row[9],
+            paused=row[10] == 1,
+            last_fire_at=row[11],
+            fired=row[12],
+            skipped=row[13],
+        )
+
+    def schedule_row(self, record: ScheduleRecord, *, version: int) -> Row:
+        """Return the values of `save_schedule`."""
+        return (
+            record.id, *self.columns(record.spec), record.payload, record.definition, record.next_fire_at, version,
+            int(record.paused), record.last_fire_at, record.fired, record.skipped,
+        )  # fmt: skip
+
+
+def rare_text(job: Job) -> str | None:
+    """Return the column `rare`: nothing for nearly every job."""
+    if (
+        not job.attempts
+        and job.error is None
+        and job.reason is None
+        and not job.depends_on
+        and job.key is None
+        and not job.crashes
+        and not job.superseded
+    ):
+        return None
+    unusual = _Rare(
+        crashes=job.crashes,
+        superseded=job.superseded,
+        error=job.error,
+        reason=None if job.reason is None else str(job.reason),
+        attempts=job.attempts,
+        depends_on=job.depends_on,
+        key=job.key,
+    )
+    return _encode(unusual).decode()
+
+
+def changed_row(job: Job) -> Row:
+    """Return the values of `update_job`."""
+    return (
+        TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at, job.unmet,
+        job.parked, int(job.cancel_requested), rare_text(job), job.seq,
+    )  # fmt: skip
+
+
+def finished_row(job: Job) -> Row:
+    """Return the values of `finish_job`."""
+    keep_s = job.spec.keep_s
+    finished_at = job.finished_at or 0
+    forget_at = None if keep_s is None else finished_at + round(keep_s * 1_000_000)
+    return (
+        job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at, job.expires_at,
+        int(job.cancel_requested), rare_text(job), job.result, forget_at, job.seq,
+    )  # fmt: skip
+
+
+def worker_row(worker: WorkerInfo, *, lease_until: int, lease_boot_id: str) -> Row:
+    """Return the values of `register_worker`."""
+    queues = None if worker.queues is None else _encode(worker.queues).decode()
+    return (
+        worker.id, worker.host, worker.pid, worker.process_started, worker.boot_id, queues, worker.concurrency,
+        worker.lease_us, lease_until, lease_boot_id,
+    )  # fmt: skip
+
+
+def worker_of(row: Row) -> WorkerInfo:
+    """Return the worker that a row of `workers` describes."""
+    return WorkerInfo(
+        id=row[0],
+        host=row[1],
+        pid=row[2],
+        process_started=row[3],
+        boot_id=row[4],
+        queues=None if row[5] is None else _decode_queues(row[5]),
+        concurrency=row[6],
+        lease_us=row[7],
+    )
+
+
+def array(values: Collection[object]) -> str:
+    """Return a JSON array for `json_each`."""
+    return _encode(list(values)).decode()

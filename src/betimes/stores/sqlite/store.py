@@ -1,0 +1,340 @@
+"""`SqliteStore`: the whole contract in one SQLite file.
+
+The store decides nothing and moves rows only: what becomes of a job is decided by `lifecycle`, on the record
+rebuilt from its row, inside the transaction that writes it back. Every change goes through the writer (see
+`writer`), every look through the reader; this class only says which is which.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from betimes.core.job import Job, JobEvent, JobStatus, Micros
+from betimes.core.schedule import ScheduleRecord
+from betimes.errors import ConfigurationError, SchedulerClosed
+from betimes.ports import (
+    Beat,
+    Cancellation,
+    ClaimRequest,
+    Clock,
+    Exchange,
+    Hint,
+    JobFilter,
+    Report,
+    Store,
+    WorkerInfo,
+)
+from betimes.stores.sqlite import control, firing, leases
+from betimes.stores.sqlite.arrivals import is_plain
+from betimes.stores.sqlite.exchange import exchange
+from betimes.stores.sqlite.looks import Look
+from betimes.stores.sqlite.opening import location
+from betimes.stores.sqlite.operation import Operation
+from betimes.stores.sqlite.reader import Reader
+from betimes.stores.sqlite.rows import Specs
+from betimes.stores.sqlite.submission import Submission
+from betimes.stores.sqlite.turn import Turn
+from betimes.stores.sqlite.writer import Writer, WriterSettings
+
+T = TypeVar("T")
+
+
+def _lives(_worker: WorkerInfo) -> bool:
+    return False
+
+
+class SqliteStore(Store):
+    """Keeps jobs in one SQLite file; what was acknowledged survives the process, and a power cut.
+
+    Args:
+        path: the file; it is created (for its user alone) when the store is opened.
+        clock: where time comes from; its boot clock counts the leases.
+        inline: carry every call out at once, in the calling thread: for simulations on virtual time. Leases are
+            then prolonged by `beat` alone, and other processes' changes are not noticed.
+        is_gone: tells whether the process of a worker has ended, so that its jobs need not wait for its lease.
+        max_stall_us: a worker that has not beaten for this long is left to lose its lease.
+        busy_timeout_s: how long to wait for somebody else's lock before `StoreUnavailable`.
+
+    Raises:
+        ConfigurationError: the path names no file.
+
+    Example:
+        >>> from betimes.clock import SystemClock
+        >>> store = SqliteStore("jobs.db", clock=SystemClock())
+        >>> store.is_durable
+        True
+    """
+
+    is_durable = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock,
+        inline: bool = False,
+        is_gone: Callable[[WorkerInfo], bool] = _lives,
+        max_stall_us: Micros = 300_000_000,
+        busy_timeout_s: float = 10.0,
+    ) -> None:
+        """Remember where the file is to be; nothing is opened yet."""
+        self._clock = clock
+        self._inline = inline
+        self._is_gone = is_gone
+        self._max_stall_us = max_stall_us
+        self._where = location(path, busy_timeout_s=busy_timeout_s)
+        self._specs = Specs()
+        self._subscribers: list[Callable[[Hint], None]] = []
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._pid = 0
+
+    async def open(self, *, strategy: str) -> None:
+        """Open the file, creating what an empty one needs."""
+        writer = Writer(
+            WriterSettings(
+                where=self._where,
+                clock=self._clock,
+                specs=self._specs,
+                max_stall_us=self._max_stall_us,
+                tell=self._tell,
+                is_heard=lambda: bool(self._subscribers),
+                is_inline=self._inline,
+            )
+        )
+        is_wal = await writer.open(strategy=strategy)
+        reader = Reader(self._where, self._specs, is_inline=self._inline)
+        await reader.open(is_wal=is_wal)
+        self._pid = os.getpid()
+        self._writer, self._reader = writer, reader
+
+    async def close(self) -> None:
+        """Finish what has been called, and close the file; what was acknowledged stays."""
+        reader, self._reader = self._reader, None
+        writer, self._writer = self._writer, None
+        if reader is not None:
+            await reader.close()
+        if writer is not None:
+            await writer.close()
+
+    def now(self) -> Micros:
+        """Return the wall clock's time: SQLite has no clock of its own."""
+        return self._clock.now()
+
+    @property
+    def commits(self) -> int:
+        """How many transactions this store has committed since it was opened."""
+        return self._open_writer().commits
+
+    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
+        """Have `hear` called on the event loop after commits, this process's and others'."""
+        self._subscribers.append(hear)
+        if self._writer is not None:
+            self._writer.nudge()
+
+        def stop() -> None:
+            if hear in self._subscribers:
+                self._subscribers.remove(hear)
+
+        return stop
+
+    def _tell(self, hints: Collection[Hint]) -> None:
+        for hint in Hint:
+            if hint in hints:
+                for hear in tuple(self._subscribers):
+                    hear(hint)
+
+    def _open_writer(self) -> Writer:
+        writer = self._writer
+        if writer is None:
+            raise SchedulerClosed(f"the store {self._where.path} is not open: open it first")
+        if os.getpid() != self._pid:
+            raise ConfigurationError(
+                f"the store {self._where.path} was opened before this process was forked; open one of its own here"
+            )
+        return writer
+
+    async def _write(
+        self, run: Callable[[Turn], T], *, finish: Callable[[T], T] | None = None, is_guarded: bool = False
+    ) -> T:
+        operation = Operation(run, is_guarded=is_guarded)
+        if finish is not None:
+            operation.finish = finish
+        answer: T = await self._open_writer().call(operation)
+        return answer
+
+    async def _read(self, look: Callable[[Look], T]) -> T:
+        self._open_writer()
+        assert self._reader is not None
+        return await self._reader.call(look)
+
+    # jobs
+
+    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
+        """Keep new jobs, all or none; returns when they are on disk."""
+        kept: tuple[list[Job], list[JobEvent]] = await self._open_writer().call(
+            Operation(
+                lambda turn: _submit(turn, jobs),
+                finish=lambda kept: kept.acknowledge(),
+                is_guarded=True,
+                plain=jobs if all(map(is_plain, jobs)) else None,
+            )
+        )
+        return kept
+
+    async def get(self, job: Job) -> Job | None:
+        """Return this version's present state; None if it has been pruned."""
+        return await self._read(lambda look: look.version(job.seq))
+
+    async def ended(self, jobs: Sequence[Job]) -> list[tuple[Job, Job | None]]:
+        """Of these versions, return those that have ended, each with its state."""
+        found = await self._read(lambda look: look.ended([job.seq for job in jobs]))
+        return [(job, found[job.seq]) for job in jobs if job.seq in found]
+
+    async def find(self, job_id: str) -> Job | None:
+        """Return the newest version of an id; None if there is none."""
+        return await self._read(lambda look: look.newest(job_id))
+
+    async def jobs(self, which: JobFilter) -> list[Job]:
+        """List jobs, newest first."""
+        return await self._read(lambda look: look.jobs(which))
+
+    async def counts(self) -> dict[str, dict[JobStatus, int]]:
+        """Count the live jobs of each queue by status."""
+        return await self._read(lambda look: look.counts())
+
+    async def ahead(self, job: Job, *, most: int = 1000) -> int:
+        """Count the claimable jobs of the same queue and lane that go before this one."""
+        return await self._read(lambda look: look.ahead(job, most))
+
+    async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
+        """End a job that has not started; ask a running one to stop, or abandon it."""
+        return await self._write(lambda turn: control.cancel(turn, job.seq, reason=reason, abandon=abandon))
+
+    async def retry(self, job: Job, *, by: str) -> Sequence[JobEvent]:
+        """Take a finished job back to READY."""
+        return await self._write(lambda turn: control.retry(turn, job.id, job.seq, by=by), is_guarded=True)
+
+    async def prune(self, *, keep_us: int, limit: int = 1000) -> int:
+        """Forget what is not to be kept any longer, at most `limit` jobs."""
+        return await self._write(lambda turn: control.prune(turn, keep_us=keep_us, limit=limit))
+
+    async def pruned(self) -> int:
+        """Return how many jobs have been forgotten so far."""
+        return await self._read(lambda look: look.pruned())
+
+    def heap_entries(self) -> tuple[int, int]:
+        """Return nothing: the order is an index of the file."""
+        return 0, 0
+
+    # work
+
+    async def register(self, worker: WorkerInfo) -> None:
+        """Begin a worker's lease; from then on the writer's timer prolongs it."""
+        renewals = self._open_writer().renewals
+        await self._write(
+            lambda turn: leases.register(turn, worker),
+            finish=lambda _: renewals.begin(worker.id, worker.lease_us),
+        )
+
+    async def retire(self, worker: str) -> Sequence[JobEvent]:
+        """End a worker's lease and give back what it holds."""
+        renewals = self._open_writer().renewals
+
+        def finish(changes: Sequence[JobEvent]) -> Sequence[JobEvent]:
+            renewals.end(worker)
+            return changes
+
+        return await self._write(lambda turn: leases.retire(turn, worker), finish=finish)
+
+    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+        """Renew a lease and compare what its worker thinks it holds."""
+        renewals = self._open_writer().renewals
+
+        def finish(beat: Beat) -> Beat:
+            if beat.is_alive:
+                renewals.beaten(worker)
+            else:
+                renewals.end(worker)
+            return beat
+
+        return await self._write(lambda turn: leases.beat(turn, worker, held), finish=finish)
+
+    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+        """Take reports, promote and expire what is due, and claim."""
+        return await self._write(lambda turn: exchange(turn, reports, claim))
+
+    async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
+        """Take back the jobs of workers whose lease is over, or whose process is gone."""
+        return await self._write(lambda turn: leases.rescue(turn, tasks, self._is_gone))
+
+    async def unpark(self, name: str) -> Sequence[JobEvent]:
+        """Make parked jobs claimable."""
+        return await self._write(lambda turn: control.unpark(turn, name))
+
+    async def parked(self) -> dict[str, int]:
+        """Count the parked jobs by name."""
+        return await self._read(lambda look: look.parked())
+
+    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
+        """List the workers, each with whether its lease holds."""
+        clock = self._clock
+        return await self._read(lambda look: look.workers(clock.boottime(), clock.boot_id()))
+
+    # queues
+
+    async def pause_queue(self, name: str) -> None:
+        """Let nothing of this queue be claimed."""
+        await self._write(lambda turn: control.pause_queue(turn, name))
+
+    async def resume_queue(self, name: str) -> None:
+        """Undo `pause_queue`."""
+        await self._write(lambda turn: control.resume_queue(turn, name))
+
+    async def paused_queues(self) -> frozenset[str]:
+        """Return the paused queues' names."""
+        return await self._read(lambda look: look.paused_queues())
+
+    # schedules
+
+    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
+        """Insert or replace a schedule by compare-and-set."""
+        return await self._write(lambda turn: firing.save(turn, record, expected_version))
+
+    async def remove_schedule(self, schedule_id: str) -> bool:
+        """Remove a schedule and its fires."""
+        return await self._write(lambda turn: firing.remove(turn, schedule_id))
+
+    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
+        """List schedules, or the due ones."""
+        return await self._read(lambda look: look.schedules(due_by, limit))
+
+    async def fire(
+        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
+    ) -> tuple[bool, list[JobEvent]]:
+        """Turn one instant into its job, once."""
+
+        def run(turn: Turn) -> Submission | None:
+            if not firing.fire(turn, record, fire_at, next_fire_at, is_skipped=job is None):
+                return None
+            submission = _submit(turn, [] if job is None else [job])
+            for seq in submission.numbers():
+                firing.name_job(turn, record, fire_at, seq)
+            return submission
+
+        def finish(submission: Submission | None) -> tuple[bool, list[JobEvent]]:
+            return (False, []) if submission is None else (True, submission.acknowledge()[1])
+
+        fired: tuple[bool, list[JobEvent]] = await self._open_writer().call(
+            Operation(run, finish=finish, is_guarded=True)
+        )
+        return fired
+
+
+def _submit(turn: Turn, jobs: Sequence[Job]) -> Submission:
+    submission = Submission(turn, jobs)
+    submission.run()
+    return submission

@@ -1,0 +1,219 @@
+"""Taking jobs that ask for more than to be kept: names, replacement, keys, dependencies.
+
+A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it was,
+so that it can be submitted again. The jobs are kept one by one, each with all that follows from it, in the order
+given; numbers are given out before, so that a job may wait for one that stands behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from betimes.core.dependencies import in_order, is_met
+from betimes.core.events import DependencyFailed, Superseded
+from betimes.core.job import Job, JobEvent, JobStatus, Need, Terms
+from betimes.core.lifecycle import place
+from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
+from betimes.ports import Hint
+from betimes.stores.sqlite.arrivals import INSERT_JOB, take_numbers
+from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.turn import Turn
+
+RUNNING = JobStatus.RUNNING
+
+LIVE_BY_ID = statement("live_by_id")
+BY_TOKEN = statement("by_token")
+KEY_BY_NAME = statement("key_by_name")
+REMEMBER_KEY = statement("remember_key")
+ADD_DEPENDENCY = statement("add_dependency")
+MARK_AWAITED = statement("mark_awaited")
+
+NO_TERMS = Terms()
+SETTLED_AT_SUBMIT = (
+    "seq",
+    "status",
+    "run_at",
+    "unmet",
+    "depends_on",
+    "key",
+    "reason",
+    "finished_at",
+    "terms",
+)
+"""The fields of a record that a submit fills in."""
+
+
+class Submission:
+    """One call of `submit`. It works on copies, inside a savepoint: whatever it raises leaves nothing behind."""
+
+    def __init__(self, turn: Turn, jobs: Sequence[Job]) -> None:
+        self._turn = turn
+        self._given = jobs
+        self._new: list[tuple[Job, Terms]] = []
+        self._named: dict[str, Job] = {}
+        self._keys: dict[str, tuple[Job, bytes]] = {}
+        # By the identity of a given record, the copy or the known job that stands for it; and back from copies.
+        self._standing: dict[int, Job] = {}
+        self._origin: dict[int, Job] = {}
+        self._awaited: set[int] = set()
+        self._names_ahead = False
+
+    def run(self) -> None:
+        """Keep the jobs, or raise as `Store.submit` does."""
+        for job in self._given:
+            self._standing[id(job)] = self._known(job) or self._copy(job)
+        last = take_numbers(self._turn, len(self._new))
+        for seq, (job, _) in enumerate(self._new, last + 1):
+            job.seq = seq
+            self._turn.jobs[seq] = job
+        needs = [self._needs(job, terms) for job, terms in self._new]
+        if self._names_ahead:
+            self._refuse_circles()
+        for (job, terms), needed in zip(self._new, needs, strict=True):
+            self._keep(job, terms, needed)
+        self._turn.flush()
+        self._turn.sql.executemany(MARK_AWAITED, [(seq,) for seq in self._awaited])
+
+    def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
+        """Write what became of the jobs into the records given, and return by position what was made or found."""
+        kept = []
+        for given in self._given:
+            standing = self._standing[id(given)]
+            origin = self._origin.get(id(standing))
+            if origin is given:
+                for name in SETTLED_AT_SUBMIT:
+                    setattr(given, name, getattr(standing, name))
+            kept.append(origin or standing)
+        return kept, self._turn.changes
+
+    def numbers(self) -> list[int]:
+        """Return by position the number of the job that was made or found."""
+        return [self._standing[id(given)].seq for given in self._given]
+
+    def _copy(self, job: Job) -> Job:
+        copy = job.copy()
+        copy.terms = None
+        terms = job.terms or NO_TERMS
+        self._new.append((copy, terms))
+        self._named[copy.id] = copy
+        self._origin[id(copy)] = job
+        if terms.key is not None:
+            self._keys[terms.key] = (copy, terms.key_digest)
+        return copy
+
+    # looking
+
+    def _known(self, job: Job) -> Job | None:
+        """Return the job that this submission made before, or that its key stands for; None: it is new."""
+        terms = job.terms or NO_TERMS
+        if terms.key is not None and (found := self._keyed(terms.key, terms.key_digest)) is not None:
+            return found
+        if job.id in self._named:
+            raise DuplicateJob(f"two jobs of this batch have the id {job.id!r}", job_id=job.id)
+        if not terms.named:
+            return self._turn.newest(job.id)
+        if terms.token is not None:
+            row = self._turn.sql.execute(BY_TOKEN, (job.id, terms.token)).fetchone()
+            if row is not None:
+                return self._turn.version(row[0])
+        live = self._turn.read(LIVE_BY_ID, (job.id,))
+        if live and not terms.replace:
+            status = live[-1].status.name
+            raise DuplicateJob(
+                f"job {job.id!r} is {status}: wait for it, choose another id, or pass replace=True",
+                job_id=job.id,
+            )
+        return None
+
+    def _keyed(self, key: str, digest: bytes) -> Job | None:
+        known = self._keys.get(key)
+        if known is None:
+            row = self._turn.sql.execute(KEY_BY_NAME, (key, self._turn.now)).fetchone()
+            found = None if row is None else self._turn.version(row[0])
+            if row is None or found is None:
+                return None
+            known = found, row[1]
+        if known[1] != digest:
+            raise ConfigurationError(
+                f"key {key!r} stands for job {known[0].id} with another task or other arguments; "
+                "use another key for another request"
+            )
+        return known[0]
+
+    def _needs(self, job: Job, terms: Terms) -> dict[int, tuple[Job, Need]]:
+        """Resolve what a job depends on, by number; of two needs of one job, the stricter counts."""
+        needs: dict[int, tuple[Job, Need]] = {}
+        names = []
+        for what, need in terms.depends_on:
+            parent = self._parent(job, what)
+            names.append(parent.id)
+            if parent.seq not in needs or need is Need.COMPLETED:
+                needs[parent.seq] = parent, need
+        job.depends_on = tuple(names)
+        return needs
+
+    def _parent(self, job: Job, what: Job | str) -> Job:
+        if isinstance(what, str):
+            name = what
+            found = self._named.get(what) if what != job.id else None
+            self._names_ahead = self._names_ahead or found is not None
+            found = found or self._turn.newest(what)
+        else:
+            name = what.id
+            found = self._standing.get(id(what)) or (self._turn.version(what.seq) if what.seq else None)
+        if found is None:
+            raise UnknownJob(f"job {job.id!r} depends on {name!r}, which does not exist", job_id=name)
+        return found
+
+    def _refuse_circles(self) -> None:
+        """Names can refer ahead within the batch; records cannot, unless the caller has sorted them."""
+        graph = {
+            job.id: [what if isinstance(what, str) else what.id for what, _ in terms.depends_on]
+            for job, terms in self._new
+        }
+        in_order({name: [parent for parent in parents if parent != name] for name, parents in graph.items()})
+
+    # keeping
+
+    def _keep(self, job: Job, terms: Terms, needs: dict[int, tuple[Job, Need]]) -> None:
+        turn = self._turn
+        if terms.replace:
+            self._take_over(job, needs)
+        if terms.key is not None:
+            job.key = terms.key
+            turn.sql.execute(REMEMBER_KEY, (terms.key, job.seq, terms.key_digest, terms.key_until))
+        lost = self._link(job, needs)
+        job.status = place(job, turn.now)
+        token = terms.token if terms.named else None
+        turn.sql.execute(INSERT_JOB, turn.specs.new_row(job, seq=job.seq, status=job.status, token=token))
+        turn.count(job.spec.queue, job.status, 1)
+        turn.hints.add(Hint.WORK)
+        turn.changes.append(JobEvent(job, None, job.status, at_us=turn.now))
+        if lost is not None:
+            turn.move(job, DependencyFailed(turn.now, lost.id))
+
+    def _take_over(self, job: Job, needs: dict[int, tuple[Job, Need]]) -> None:
+        """End the versions that have not started; what runs is waited for, and not retried."""
+        turn = self._turn
+        turn.flush()
+        for old in turn.read(LIVE_BY_ID, (job.id,)):
+            if old.status is RUNNING:
+                needs.setdefault(old.seq, (old, Need.ENDED))
+            turn.move(old, Superseded(turn.now))
+
+    def _link(self, job: Job, needs: dict[int, tuple[Job, Need]]) -> Job | None:
+        """Count what is unmet, and return the first job that can never meet it."""
+        turn = self._turn
+        lost: Job | None = None
+        for parent, need in needs.values():
+            met = is_met(need, parent.status)
+            if met is None:
+                job.unmet += 1
+                turn.sql.execute(ADD_DEPENDENCY, (parent.seq, job.seq, need.value))
+                turn.awaited.add(parent.seq)
+                self._awaited.add(parent.seq)
+            elif not met:
+                lost = lost or parent
+        if lost is not None:
+            job.unmet = max(job.unmet, 1)
+        return lost

@@ -1,0 +1,230 @@
+"""A turn: what one operation sees and changes within the writer's transaction.
+
+Each job is loaded once, changed as a record by `decide` and `enter`, and written once: `flush` turns what was
+changed into a few statements. Whoever reads rows by their state must flush first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from betimes.core.dependencies import settle
+from betimes.core.events import Event
+from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
+from betimes.core.lifecycle import decide
+from betimes.core.transition import Transition, enter
+from betimes.ports import Hint
+from betimes.stores.sqlite.rows import TEXT, Row, Specs, array, changed_row, finished_row
+from betimes.stores.sqlite.statements import statement
+
+BLOCKED, RUNNING = JobStatus.BLOCKED, JobStatus.RUNNING
+
+LIVE_BY_SEQ = statement("live_by_seq")
+ENDED_BY_SEQ = statement("ended_by_seq")
+UPDATE_JOB = statement("update_job")
+FINISH_JOB = statement("finish_job")
+DELETE_JOB = statement("delete_job")
+DELETE_DEPENDENCIES = statement("delete_dependencies")
+DELETE_DEPENDENTS = statement("delete_dependents")
+DEPENDENTS = statement("dependents")
+NEWEST_LIVE = statement("newest_live")
+NEWEST_ENDED = statement("newest_ended")
+ADD_TO_TALLY = statement("add_to_tally")
+
+
+class Turn:
+    """One operation's view of the transaction.
+
+    Attributes:
+        sql: the writing connection, inside its transaction.
+        specs: the shared memory of specs.
+        now: the transaction's instant.
+        boottime, boot_id: the same instant on the clock of the leases.
+        jobs: the live jobs loaded so far, by number; one record each.
+        awaited: numbers of those that others wait for.
+        changes: the transitions made, in order, for whoever asked.
+        hints: what subscribers are to hear after the commit.
+    """
+
+    __slots__ = (
+        "_dirty", "_ended", "_tally", "_unblocked", "awaited", "boot_id", "boottime", "changes", "hints", "jobs",
+        "now", "specs", "sql",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        sql: sqlite3.Connection,
+        specs: Specs,
+        *,
+        now: Micros,
+        boottime: Micros,
+        boot_id: str,
+        hints: set[Hint],
+    ) -> None:
+        self.sql = sql
+        self.specs = specs
+        self.now = now
+        self.boottime = boottime
+        self.boot_id = boot_id
+        self.hints = hints
+        self.jobs: dict[int, Job] = {}
+        self.awaited: set[int] = set()
+        self.changes: list[JobEvent] = []
+        self._dirty: dict[int, Job] = {}
+        self._ended: list[Job] = []
+        self._unblocked: list[tuple[int]] = []
+        self._tally: dict[tuple[str, JobStatus], int] = {}
+
+    # reading
+
+    def take(self, row: Row) -> Job:
+        """Return the record of a row of `betimes_live`, the one of before if it was loaded before."""
+        job = self.jobs.get(row[0])
+        if job is None:
+            job = self.specs.job(row)
+            self.jobs[job.seq] = job
+            if row[-1]:
+                self.awaited.add(job.seq)
+        return job
+
+    def read(self, query: str, values: Sequence[object]) -> list[Job]:
+        """Return the live jobs that a query answers with."""
+        take = self.take
+        return [take(row) for row in self.sql.execute(query, values).fetchall()]
+
+    def load(self, seqs: Iterable[int]) -> dict[int, Job]:
+        """Load live jobs by number, those not loaded yet with one look, and return all that are loaded."""
+        wanted = [seq for seq in seqs if seq not in self.jobs]
+        if wanted:
+            self.read(LIVE_BY_SEQ, (array(wanted),))
+        return self.jobs
+
+    def ended(self, seqs: Sequence[int]) -> dict[int, Job]:
+        """Read ended jobs by number."""
+        if not seqs:
+            return {}
+        rows = self.sql.execute(ENDED_BY_SEQ, (array(seqs),)).fetchall()
+        return {row[0]: self.specs.job(row) for row in rows}
+
+    def version(self, seq: int) -> Job | None:
+        """Return one version, live or ended."""
+        return self.load((seq,)).get(seq) or self.ended((seq,)).get(seq)
+
+    def newest(self, job_id: str) -> Job | None:
+        """Return the newest version of an id, live or ended."""
+        live = self.sql.execute(NEWEST_LIVE, (job_id,)).fetchone()
+        ended = self.sql.execute(NEWEST_ENDED, (job_id,)).fetchone()
+        if live is not None and (ended is None or live[0] > ended[0]):
+            return self.take(live)
+        return None if ended is None else self.specs.job(ended)
+
+    # changing
+
+    def count(self, queue: str, status: JobStatus, jobs: int) -> None:
+        """Count live jobs into a status of a queue, or out of it."""
+        where = (queue, status)
+        self._tally[where] = self._tally.get(where, 0) + jobs
+
+    def apply(self, job: Job, event: Event) -> Transition:
+        """Carry out one event on a loaded job alone; `settle` sees to those that wait for it.
+
+        Raises:
+            IllegalTransition: nothing has changed.
+        """
+        step = decide(job, event)
+        enter(job, step)
+        self.note(job, step.before)
+        return step
+
+    def note(self, job: Job, before: JobStatus) -> None:
+        """Have a job written that has left one status for another."""
+        after = job.status
+        self._dirty[job.seq] = job
+        if after is before:
+            return
+        queue = job.spec.queue
+        if not before.is_terminal:
+            self.count(queue, before, -1)
+        if before is BLOCKED:
+            self._unblocked.append((job.seq,))
+        if after.is_terminal:
+            self._ended.append(job)
+            self.hints.add(Hint.ENDED)
+        else:
+            self.count(queue, after, 1)
+            if after is not RUNNING:
+                self.hints.add(Hint.WORK)
+
+    def move(self, job: Job, event: Event) -> Transition:
+        """Carry out one event, keep it among the changes, and settle what follows from it."""
+        step = self.apply(job, event)
+        self.changes.append(event_of(job, step))
+        if self._ended:
+            self.settle()
+        return step
+
+    def settle(self) -> None:
+        """Release or cancel what waited for the jobs that have ended, and so on down; without recursion."""
+        while self._ended:
+            ended = {job.seq: job for job in self._ended if job.seq in self.awaited}
+            self._ended.clear()
+            if ended:
+                self._settle_one_level(ended)
+
+    def _settle_one_level(self, ended: dict[int, Job]) -> None:
+        edges = self.sql.execute(DEPENDENTS, (array(ended),)).fetchall()
+        self.sql.executemany(DELETE_DEPENDENTS, [(seq,) for seq in ended])
+        jobs = self.load({child for _, child, _ in edges})
+        for parent, child, need in edges:
+            job = jobs.get(child)
+            if job is None or job.status is not BLOCKED:
+                continue
+            event = settle(job, Need(need), ended[parent], self.now)
+            if event is None:
+                self._dirty[child] = job
+            else:
+                self.changes.append(event_of(job, self.apply(job, event)))
+
+    # writing
+
+    def flush(self) -> None:
+        """Write what has changed since the last time."""
+        if self._dirty:
+            self._write_jobs(self._dirty.values())
+            self._dirty = {}
+        if self._unblocked:
+            self.sql.executemany(DELETE_DEPENDENCIES, self._unblocked)
+            self._unblocked = []
+        self.write_tally()
+
+    def _write_jobs(self, jobs: Iterable[Job]) -> None:
+        finished: list[Row] = []
+        gone: list[tuple[int]] = []
+        changed: list[Row] = []
+        for job in jobs:
+            if job.finished_at is None:
+                changed.append(changed_row(job))
+            else:
+                finished.append(finished_row(job))
+                gone.append((job.seq,))
+                self.jobs.pop(job.seq, None)
+        sql = self.sql
+        if changed:
+            sql.executemany(UPDATE_JOB, changed)
+        if finished:
+            sql.executemany(FINISH_JOB, finished)
+            sql.executemany(DELETE_JOB, gone)
+
+    def write_tally(self) -> None:
+        """Write the counts."""
+        counts = [(queue, TEXT[status], jobs) for (queue, status), jobs in self._tally.items() if jobs]
+        if counts:
+            self.sql.executemany(ADD_TO_TALLY, counts)
+        self._tally.clear()
+
+
+def event_of(job: Job, step: Transition) -> JobEvent:
+    """Return the step as listeners see it."""
+    text = step.reason or (str(step.error) if step.error else None)
+    return JobEvent(job, step.before, step.after, at_us=step.at, error=text)

@@ -1,0 +1,94 @@
+"""What the writer does by its own timer: prolong leases, notice other processes' commits, checkpoint.
+
+The timer belongs to the writer's thread, so that code which blocks the event loop loses no lease. It goes by
+`beat`: a worker that has not beaten for longer than `max_stall_us` is left to lose its lease, on purpose.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from betimes.ports import Clock
+
+POLL_US = 10_000
+"""How often to look whether another process has committed, while somebody here listens."""
+IDLE_CHECKPOINT_US = 1_000_000
+"""A checkpoint is made after this long without work, or once enough has been written."""
+WRITES_TO_CHECKPOINT = 10_000
+"""Rows changed between two checkpoints under load: some megabytes of log."""
+RENEWALS_PER_LEASE = 3
+
+
+@dataclass(slots=True)
+class _Renewal:
+    """When a worker last beat, and when its lease is to be prolonged next (mutable: both move on)."""
+
+    lease_us: int
+    beaten_at: int
+    due_at: int
+
+
+class Renewals:
+    """The workers whose leases this process prolongs."""
+
+    def __init__(self, *, clock: Clock, max_stall_us: int) -> None:
+        self._clock = clock
+        self._max_stall_us = max_stall_us
+        self._workers: dict[str, _Renewal] = {}
+
+    def begin(self, worker: str, lease_us: int) -> None:
+        """Prolong this worker's lease from now on."""
+        now = self._clock.boottime()
+        self._workers[worker] = _Renewal(lease_us, now, now + lease_us // RENEWALS_PER_LEASE)
+
+    def beaten(self, worker: str) -> None:
+        """Note that a worker lives, and has just prolonged its own lease."""
+        renewal = self._workers.get(worker)
+        if renewal is not None:
+            renewal.beaten_at = self._clock.boottime()
+            renewal.due_at = renewal.beaten_at + renewal.lease_us // RENEWALS_PER_LEASE
+
+    def end(self, worker: str) -> None:
+        """Leave this worker's lease alone."""
+        self._workers.pop(worker, None)
+
+    def due(self) -> list[str]:
+        """Return the workers whose leases are to be prolonged now."""
+        now = self._clock.boottime()
+        due = []
+        for worker, renewal in self._workers.items():
+            if renewal.due_at <= now:
+                renewal.due_at = now + renewal.lease_us // RENEWALS_PER_LEASE
+                if now - renewal.beaten_at <= self._max_stall_us:
+                    due.append(worker)
+        return due
+
+    def next_due_in_us(self) -> int | None:
+        """Return how long until one is due; None: none is here."""
+        if not self._workers:
+            return None
+        earliest = min(renewal.due_at for renewal in self._workers.values())
+        return max(0, earliest - self._clock.boottime())
+
+
+class Watch:
+    """Notices commits of other connections: this one's own do not count."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self._sql = sql
+        self._version = self._read()
+
+    def has_changed(self) -> bool:
+        """Say whether another connection has committed since the last look; a locked file counts as changed."""
+        version = self._read()
+        changed = version is None or version != self._version
+        self._version = version
+        return changed
+
+    def _read(self) -> int | None:
+        try:
+            version: int = self._sql.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.OperationalError:
+            return None
+        return version

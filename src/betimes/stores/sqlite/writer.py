@@ -1,0 +1,255 @@
+"""The writer: one thread that owns the one writing connection.
+
+Natural batching: while a commit is on its way, calls gather; when it is done, they go together through the next.
+There is no delay when nobody waits, and large batches under load. All answers of a batch go back to the event
+loop in one call.
+
+With `is_inline` there is no thread: each call is carried out where it is made, by the same code; then there is no
+timer either, and leases are prolonged by `beat` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from betimes.errors import BetimesError
+from betimes.ports import Clock, Hint
+from betimes.stores.sqlite.batch import Committer
+from betimes.stores.sqlite.commit_lock import CommitLock
+from betimes.stores.sqlite.leases import renew
+from betimes.stores.sqlite.opening import Location, is_wal, open_writer
+from betimes.stores.sqlite.operation import Operation
+from betimes.stores.sqlite.rows import Specs
+from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, POLL_US, WRITES_TO_CHECKPOINT, Renewals, Watch
+
+BATCH_LIMIT = 1000
+"""The most calls in one transaction."""
+
+ALL_HINTS = frozenset(Hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSettings:
+    """What a writer needs to know.
+
+    Attributes:
+        where: the file.
+        clock: where time comes from.
+        specs: the shared memory of specs.
+        max_stall_us: how long a worker may go without a beat before its lease is left to run out.
+        tell: called on the event loop after commits that subscribers should hear of.
+        is_heard: whether there are subscribers.
+        is_inline: carry calls out where they are made.
+    """
+
+    where: Location
+    clock: Clock
+    specs: Specs
+    max_stall_us: int
+    tell: Callable[[Collection[Hint]], None]
+    is_heard: Callable[[], bool]
+    is_inline: bool = False
+
+
+class Writer:
+    """Owns the writing connection; `call` is its door."""
+
+    def __init__(self, settings: WriterSettings) -> None:
+        self._settings = settings
+        self._clock = settings.clock
+        self._lock = CommitLock(settings.where.path, patience_s=settings.where.busy_timeout_s)
+        self._queue: SimpleQueue[Operation | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed: asyncio.Future[None] | None = None
+        self._is_ending = False
+        self._polled_at = self._worked_at = self._checkpointed = 0
+        self.renewals = Renewals(clock=settings.clock, max_stall_us=settings.max_stall_us)
+
+    # from the event loop
+
+    async def open(self, *, strategy: str) -> bool:
+        """Open the file; return whether it is in WAL mode.
+
+        Raises:
+            ConfigurationError, SchemaMismatch, StoreUnavailable: as `Store.open`.
+        """
+        self._loop = asyncio.get_running_loop()
+        if self._settings.is_inline:
+            self._open_file(strategy)
+        else:
+            opened = self._loop.create_future()
+            self._closed = self._loop.create_future()
+            self._thread = threading.Thread(
+                target=self._serve, args=(strategy, opened), name="betimes-sqlite-writer", daemon=True
+            )
+            self._thread.start()
+            await opened
+        return self._is_wal
+
+    async def call(self, operation: Operation) -> Any:
+        """Carry out an operation in its turn and return its answer, or raise its error."""
+        if self._settings.is_inline:
+            self._commit([operation])
+        else:
+            assert self._loop is not None
+            operation.future = self._loop.create_future()
+            self._queue.put(operation)
+            return await operation.future
+        if operation.error is not None:
+            raise operation.error
+        return operation.value
+
+    def nudge(self) -> None:
+        """Have the thread look at its timer anew."""
+        if self._thread is not None:
+            self._queue.put(None)
+
+    async def close(self) -> None:
+        """Carry out what has been called, and close the file."""
+        if self._settings.is_inline:
+            self._close_file()
+            return
+        if self._thread is None or self._closed is None:
+            return
+        self._is_ending = True
+        self._queue.put(None)
+        await self._closed
+        self._thread.join()
+
+    @property
+    def commits(self) -> int:
+        """How many transactions have been committed."""
+        return self._committer.commits
+
+    # in the thread
+
+    def _serve(self, strategy: str, opened: asyncio.Future[None]) -> None:
+        try:
+            self._open_file(strategy)
+        except BaseException as error:
+            self._post(_set_exception, opened, error)
+            return
+        self._post(_set_result, opened)
+        try:
+            self._work()
+        finally:
+            self._close_file()
+            if self._closed is not None:
+                self._post(_set_result, self._closed)
+
+    def _work(self) -> None:
+        while True:
+            batch = self._gather()
+            if batch:
+                self._commit(batch)
+            elif self._is_ending and self._queue.empty():
+                return
+            self._keep_up(is_idle=not batch)
+
+    def _gather(self) -> list[Operation]:
+        """Wait for a call, or for the timer, and return all that has gathered."""
+        batch: list[Operation] = []
+        try:
+            operation = self._queue.get(timeout=self._pause_s())
+            while True:
+                if operation is not None:
+                    batch.append(operation)
+                if len(batch) >= BATCH_LIMIT:
+                    break
+                operation = self._queue.get_nowait()
+        except Empty:
+            pass
+        return batch
+
+    def _commit(self, batch: Sequence[Operation]) -> None:
+        hints = self._committer.commit(batch)
+        if self._settings.is_inline:
+            if hints and self._loop is not None:
+                self._loop.call_soon(self._settings.tell, hints)
+        else:
+            self._post(self._deliver, batch, hints)
+        self._worked_at = self._clock.boottime()
+        if self._sql.total_changes - self._checkpointed >= WRITES_TO_CHECKPOINT:
+            self._checkpoint()
+
+    def _deliver(self, batch: Sequence[Operation], hints: Collection[Hint]) -> None:
+        for operation in batch:
+            operation.resolve()
+        if hints:
+            self._settings.tell(hints)
+
+    def _post(self, call: Callable[..., None], *values: object) -> None:
+        # A loop that has been closed meanwhile has nobody left who waits.
+        with suppress(RuntimeError):
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(call, *values)
+
+    # the timer
+
+    def _pause_s(self) -> float | None:
+        """Return how long the thread may sleep; None: until it is called."""
+        pauses = [self.renewals.next_due_in_us()]
+        if self._settings.is_heard():
+            pauses.append(POLL_US)
+        if self._sql.total_changes != self._checkpointed:
+            pauses.append(IDLE_CHECKPOINT_US)
+        shortest = min((pause for pause in pauses if pause is not None), default=None)
+        return None if shortest is None else shortest / 1_000_000
+
+    def _keep_up(self, *, is_idle: bool) -> None:
+        now = self._clock.boottime()
+        due = self.renewals.due()
+        if due:
+            self._commit([Operation(lambda turn: [renew(turn, worker) for worker in due])])
+        if self._settings.is_heard() and now - self._polled_at >= POLL_US:
+            self._polled_at = now
+            if self._watch.has_changed():
+                self._post(self._settings.tell, ALL_HINTS)
+        if (
+            is_idle
+            and now - self._worked_at >= IDLE_CHECKPOINT_US
+            and self._sql.total_changes != self._checkpointed
+        ):
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self._checkpointed = self._sql.total_changes
+        self._committer.checkpoint()
+
+    # the file
+
+    def _open_file(self, strategy: str) -> None:
+        where = self._settings.where
+        self._sql = open_writer(where, self._lock, strategy=strategy)
+        self._is_wal = is_wal(self._sql)
+        self._watch = Watch(self._sql)
+        self._committer = Committer(
+            self._sql, self._lock, path=where.path, clock=self._clock, specs=self._settings.specs
+        )
+        self._checkpointed = self._sql.total_changes
+
+    def _close_file(self) -> None:
+        # Whoever holds the lock has the file open, too: then closing here does not checkpoint, and may go on.
+        try:
+            with self._lock:
+                self._sql.close()
+        except BetimesError:
+            self._sql.close()
+        self._lock.close()
+
+
+def _set_result(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _set_exception(future: asyncio.Future[None], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
