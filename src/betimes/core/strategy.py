@@ -1,0 +1,151 @@
+"""Which job goes first: one number per job, computed once, at submit, and kept.
+
+Every order here is static. Two waiting jobs never change places by waiting, so that a strategy's key is an
+ordinary heap key in memory and an ordinary index column in a database, and ageing rewrites no waiting row.
+Smaller keys go first; equal keys go in the order of submission.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Protocol
+
+from betimes.core.job import Micros
+from betimes.core.priority import HIGHEST_PRIORITY
+from betimes.core.wording import shown
+from betimes.errors import ConfigurationError
+
+SMALLEST_KEY = -(2**63)
+LARGEST_KEY = 2**63 - 1
+
+_LAST_INSTANT: Micros = 253_402_300_800_000_000  # the end of the year 9999
+
+
+class Sortable(Protocol):
+    """What a strategy may look at: nothing else of a job is known when its key is computed."""
+
+    @property
+    def priority(self) -> int:
+        """-1000…1000, larger first."""
+
+    @property
+    def run_at(self) -> Micros:
+        """The earliest start."""
+
+    @property
+    def submitted_at(self) -> Micros:
+        """When it was submitted."""
+
+
+class SchedulingStrategy(ABC):
+    """Gives each job the number that orders it among those that are ready.
+
+    A strategy holds no state: equal jobs get equal keys, in every process. `name` is kept in the store,
+    parameters included, and a store refuses a strategy of another name. To write your own, give it a name
+    and a `key`.
+
+    Example:
+        >>> class OldestFirst(SchedulingStrategy):
+        ...     name = "oldest_first"
+        ...     def key(self, job: Sortable) -> int:
+        ...         return job.submitted_at
+    """
+
+    name: str
+    """Stable text that says which strategy this is, with its parameters, such as `aging:0.1`."""
+
+    @abstractmethod
+    def key(self, job: Sortable) -> int:
+        """Return the sort key, a signed 64-bit number: smaller first, ties by order of submission."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class PriorityStrategy(SchedulingStrategy):
+    """The highest priority first; under a constant load of higher ones, a low one can wait for ever."""
+
+    name = "priority"
+
+    def key(self, job: Sortable) -> int:
+        """Return -priority."""
+        return -job.priority
+
+
+class AgingPriorityStrategy(SchedulingStrategy):
+    """The highest effective priority first: priority + `age_rate` times seconds waited.
+
+    A job waits from t₀ = max(submitted, run_at) on. All effective priorities grow at the same rate, so the
+    order of two jobs never changes, and t₀ - priority / age_rate stands for it. It follows that nobody waits
+    for ever: a job of priority p is ahead of every job whose own t₀ is later by more than
+    (highest - p) / age_rate seconds.
+
+    Args:
+        age_rate: priority steps gained per second. At the default of 0.1, a LOW that has waited 10 s equals a
+            fresh MEDIUM, and after 20 s it goes before a fresh HIGH.
+
+    Raises:
+        ConfigurationError: the rate is not a number above 0 and up to 1,000,000 (beyond, a microsecond's wait
+            would be worth more than a step), or so small that keys leave 64 bits.
+    """
+
+    def __init__(self, age_rate: float = 0.1) -> None:
+        self.age_rate = _rate(age_rate)
+        # The shortest decimal that means this float is what was meant: 0.1 is a tenth, to the microsecond.
+        step_us = 1_000_000 / Fraction(repr(self.age_rate))
+        if HIGHEST_PRIORITY * step_us > LARGEST_KEY - _LAST_INSTANT:
+            raise ConfigurationError(f"age_rate={self.age_rate!r} is too small: its keys leave 64 bits")
+        self._step = step_us.numerator
+        self._parts = step_us.denominator
+        self.name = f"aging:{self.age_rate!r}"
+
+    def key(self, job: Sortable) -> int:
+        """Return t₀ - priority / age_rate in microseconds, the quotient rounded down."""
+        waits_from = max(job.submitted_at, job.run_at)
+        return waits_from - job.priority * self._step // self._parts
+
+
+class EarliestDueStrategy(SchedulingStrategy):
+    """The earliest `run_at` first, then the highest priority, then the order of submission.
+
+    Both are packed into one number: 53 bits of microseconds and 11 of priority. That holds from 1970 to
+    June 2255; jobs due before or after are ordered among themselves by priority alone.
+    """
+
+    name = "earliest_due"
+
+    def key(self, job: Sortable) -> int:
+        """Return (run_at, -priority) as one number."""
+        due = min(max(job.run_at, 0), _HORIZON - 1)
+        return SMALLEST_KEY + (due << _PRIORITY_BITS) + (HIGHEST_PRIORITY - job.priority)
+
+
+_FASTEST = 1_000_000
+_PRIORITY_BITS = 11  # 2,001 priorities
+_HORIZON: Micros = 1 << (64 - _PRIORITY_BITS)
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _FASTEST:
+        return float(value)
+    raise ConfigurationError(
+        f"age_rate must be steps per second, more than 0 and at most {_FASTEST:,}, not {shown(value)}"
+    )
+
+
+def check_key(key: object, *, strategy: str) -> int:
+    """Return the key that a strategy gave, or refuse it: stores keep signed 64-bit numbers and nothing else.
+
+    Args:
+        key: what `SchedulingStrategy.key` returned.
+        strategy: the strategy's name, for the message.
+
+    Raises:
+        ConfigurationError: not a whole number, or too large.
+    """
+    if isinstance(key, int) and not isinstance(key, bool) and SMALLEST_KEY <= key <= LARGEST_KEY:
+        return key
+    raise ConfigurationError(
+        f"the strategy {strategy!r} gave the sort key {shown(key)}; it must be a signed 64-bit number"
+    )
