@@ -1,0 +1,103 @@
+"""The suite for any store: subclass it in your tests and say how your store is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from betimes.errors import ConfigurationError
+from betimes.ports import Store
+from betimes.testing.clock import VirtualClock
+from betimes.testing.run import run_virtual
+from betimes.testing.store_contract.claiming import ClaimContract
+from betimes.testing.store_contract.dependencies import DependencyContract
+from betimes.testing.store_contract.ending import CancelContract, PruneContract, RetryContract
+from betimes.testing.store_contract.identity import IdContract, KeyContract
+from betimes.testing.store_contract.leases import BeatContract, RescueContract
+from betimes.testing.store_contract.listing import HintContract, ListContract
+from betimes.testing.store_contract.reporting import FenceContract, ReportContract
+from betimes.testing.store_contract.schedules import ScheduleContract
+from betimes.testing.store_contract.stage import Stage, played, refused
+from betimes.testing.store_contract.submitting import SubmitContract
+from betimes.testing.store_contract.timing import TimeContract
+from betimes.testing.store_contract.versions import VersionContract
+
+STRATEGY = "priority"
+
+
+class StoreContract(
+    SubmitContract,
+    IdContract,
+    KeyContract,
+    VersionContract,
+    DependencyContract,
+    ClaimContract,
+    TimeContract,
+    ReportContract,
+    FenceContract,
+    BeatContract,
+    RescueContract,
+    CancelContract,
+    RetryContract,
+    PruneContract,
+    ListContract,
+    HintContract,
+    ScheduleContract,
+):
+    """What every store must do, as tests that carry the numbers of the promises they hold it to.
+
+    Each test is a plain method: it makes a clock that stands still and a store, opens it, plays its scene on
+    a virtual loop, and in the end compares everything that the store has said with what it holds. There are
+    no fixtures and no sleeps. For a durable store take `DurableStoreContract`, which has more tests.
+
+    Example:
+        >>> class TestMemoryStore(StoreContract):
+        ...     def make_store(self, clock):
+        ...         return MemoryStore(clock=clock)
+    """
+
+    def make_store(self, clock: VirtualClock) -> Store:
+        """Return a store on this clock, not yet open; a durable one in one test always on the same data."""
+        raise NotImplementedError(f"{type(self).__name__} must say how its store is made")
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
+        """Run one test's coroutine; override it to run on another loop."""
+        run_virtual(main(), clock=clock)
+
+    def play(self, scene: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+        """Play a scene on a fresh store, and check afterwards that its books balance."""
+        clock = VirtualClock()
+
+        async def main() -> None:
+            stage = Stage(self.make_store(clock), clock)
+            await stage.store.open(strategy=STRATEGY)
+            try:
+                await scene(stage)
+                await stage.check()
+            finally:
+                await stage.store.close()
+
+        self.run(main, clock)
+
+    @played
+    async def test_closing_twice_is_fine(self, stage: Stage) -> None:
+        await stage.store.close()
+        await stage.store.close()
+        await stage.store.open(strategy=STRATEGY)
+
+    @played
+    async def test_a_store_with_jobs_refuses_another_strategy(self, stage: Stage) -> None:
+        job = await stage.add()
+        await stage.store.close()
+        with refused(ConfigurationError):
+            await stage.store.open(strategy="another")
+        stage.statuses.clear()
+        await stage.store.open(strategy=STRATEGY)
+        if await stage.store.find(job.id) is not None:
+            stage.statuses[job.seq] = job.status
+
+    @played
+    async def test_the_stores_time_is_its_clocks(self, stage: Stage) -> None:
+        before = stage.store.now()
+        stage.advance(1.5)
+        assert stage.store.now() == before + 1_500_000

@@ -1,0 +1,151 @@
+"""What a durable store promises on top: everything outlives its closing, and the process."""
+
+from __future__ import annotations
+
+from betimes.core.events import Errored, GivenBack, Succeeded
+from betimes.core.job import JobSpec, JobStatus, Terms
+from betimes.core.schedule import ScheduleRecord
+from betimes.errors import ConfigurationError
+from betimes.ports import WorkerInfo
+from betimes.testing.store_contract.contract import STRATEGY, StoreContract
+from betimes.testing.store_contract.stage import BOOM, SECOND, Stage, again, played, refused
+
+READY, RUNNING, COMPLETED = JobStatus.READY, JobStatus.RUNNING, JobStatus.COMPLETED
+
+
+class DurableStoreContract(StoreContract):
+    """The contract of a store whose jobs outlive the process: `make_store` opens the same data each time."""
+
+    async def _reopen(self, stage: Stage, *, strategy: str = STRATEGY) -> None:
+        """Close the store and put a new one in its place, as the next process would."""
+        await stage.store.close()
+        stage.store = self.make_store(stage.clock)
+        await stage.store.open(strategy=strategy)
+
+    @played
+    async def test_p01_everything_is_there_after_a_restart(self, stage: Stage) -> None:
+        assert stage.store.is_durable
+        done, failed, parked, told = [await stage.start(keep_s=60.0) for _ in range(4)]
+        await stage.report(done, Succeeded(stage.now, b"1"))
+        await stage.report(failed, Errored(stage.now, BOOM))
+        await stage.report(parked, GivenBack(stage.now, parked="p"))
+        await stage.cancel(told.job, reason="not wanted")
+        retried = await stage.start()
+        await stage.report(retried, Errored(stage.now, BOOM, retry_in_us=5 * SECOND))
+        await stage.submit(
+            stage.job("x", tags=("a", "b"), retry={"max_attempts": 3}, timeout_s=1.5),
+            stage.job(delay_s=5, expires_s=50, payload='[["ü"],{}]'.encode()),
+            stage.job(depends_on=[told.job, done.job]),
+        )
+        await stage.store.pause_queue("q")
+        await stage.store.save_schedule(
+            ScheduleRecord(id="s", spec=JobSpec(task="t"), next_fire_at=stage.now), expected_version=None
+        )
+        before, workers = await stage.snapshot(), await stage.store.workers()
+        await self._reopen(stage)
+        assert await stage.snapshot() == before
+        assert await stage.store.workers() == workers
+
+    @played
+    async def test_p01_life_goes_on_after_a_restart(self, stage: Stage) -> None:
+        parent = await stage.start()
+        child = await stage.add(depends_on=[parent.job])
+        delayed = await stage.add(delay_s=5)
+        expiring = await stage.add(expires_s=3, sort_key=9)
+        await self._reopen(stage)
+        assert (await stage.turn()).next_at == stage.now + 3 * SECOND
+        assert await stage.report(parent, Succeeded(stage.now, b"1")) is not None
+        assert await stage.status(child) is READY
+        stage.advance(5)
+        assert [taken.job.seq for taken in await stage.claim()] == [child.seq, delayed.seq]
+        assert await stage.status(expiring) is JobStatus.CANCELLED
+        newest = await stage.add()
+        assert newest.seq > expiring.seq
+
+    @played
+    async def test_p02_p03_tokens_and_keys_are_remembered(self, stage: Stage) -> None:
+        named = stage.job("x", terms=Terms(named=True, token="t1"))
+        keyed = stage.job(terms=Terms(key="k", key_until=stage.now + 60 * SECOND, key_digest=b"1"))
+        repeated = again([named, keyed])
+        kept = await stage.submit(named, keyed)
+        await self._reopen(stage)
+        assert [job.seq for job in await stage.submit(*repeated)] == [job.seq for job in kept]
+        with refused(ConfigurationError):
+            await stage.store.submit([stage.job(terms=Terms(key="k", key_digest=b"2"))])
+
+    @played
+    async def test_p02_a_batch_repeated_after_a_restart_is_kept_once(self, stage: Stage) -> None:
+        first = stage.job()
+        batch = [first, stage.job(depends_on=[first])]
+        repeated = again(batch)
+        kept = await stage.submit(*batch)
+        await self._reopen(stage)
+        for jobs in (repeated, batch):
+            assert [job.seq for job in await stage.submit(*jobs)] == [job.seq for job in kept]
+
+    @played
+    async def test_p24_the_jobs_of_a_process_that_is_gone_are_rescued(self, stage: Stage) -> None:
+        taken = await stage.start()
+        await self._reopen(stage)
+        assert await stage.status(taken.job) is RUNNING
+        stage.advance(31)
+        stage.see(await stage.store.rescue({"t"}))
+        assert await stage.status(taken.job) is READY
+        await stage.worker("w2")
+        (second,) = await stage.claim(worker="w2")
+        assert second.fence > taken.fence
+        assert await stage.report(taken, Succeeded(stage.now, b"1")) is None
+
+    @played
+    async def test_p10_what_was_pruned_stays_counted(self, stage: Stage) -> None:
+        taken = await stage.start()
+        await stage.report(taken, Succeeded(stage.now, b"1"))
+        stage.advance(60)
+        assert await stage.store.prune(keep_us=0) == 1
+        await self._reopen(stage)
+        assert await stage.store.pruned() == 1
+        assert await stage.store.get(taken.job) is None
+        assert await stage.store.ended([taken.job]) == [(taken.job, None)]
+
+    @played
+    async def test_a_cancel_of_a_job_that_is_gone_is_answered(self, stage: Stage) -> None:
+        taken = await stage.start()
+        await stage.report(taken, Succeeded(stage.now, b"1"))
+        stage.advance(60)
+        await stage.store.prune(keep_us=0)
+        assert (await stage.cancel(taken.job)).answer.value == "unknown"
+
+    @played
+    async def test_p20_the_strategy_is_remembered_and_another_refused(self, stage: Stage) -> None:
+        await stage.add()
+        before = await stage.snapshot()
+        await stage.store.close()
+        other = self.make_store(stage.clock)
+        with refused(ConfigurationError) as caught:
+            await other.open(strategy="another")
+        assert STRATEGY in str(caught.error)
+        await other.close()
+        await self._reopen(stage)
+        assert await stage.snapshot() == before
+
+    @played
+    async def test_p16_fires_are_remembered(self, stage: Stage) -> None:
+        record = ScheduleRecord(id="s", spec=JobSpec(task="t"), next_fire_at=stage.now)
+        assert await stage.store.save_schedule(record, expected_version=None)
+        later = stage.now + 60 * SECOND
+        fired = await stage.store.fire(record, fire_at=stage.now, next_fire_at=later, job=stage.job())
+        stage.see(fired[1])
+        await self._reopen(stage)
+        assert (await stage.store.fire(record, fire_at=stage.now, next_fire_at=later, job=stage.job())) == (
+            False,
+            [],
+        )
+        (stands,) = await stage.store.schedules()
+        assert (stands.fired, stands.next_fire_at) == (1, later)
+
+    @played
+    async def test_a_worker_is_remembered_as_it_registered(self, stage: Stage) -> None:
+        info = WorkerInfo(id="w", lease_us=30 * SECOND, host="h", pid=1, process_started=2, boot_id="b")
+        await stage.store.register(info)
+        await self._reopen(stage)
+        assert await stage.store.workers() == [(info, True)]
