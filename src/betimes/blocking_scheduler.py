@@ -1,0 +1,134 @@
+"""The scheduler for code without an event loop: the same calls without `await`, over the thread bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from betimes.core.job import JobStatus
+from betimes.handles import JobHandle, JobInfo
+from betimes.ports import CancelAnswer
+from betimes.runtime.listeners import Listener
+from betimes.runtime.metrics import Metrics
+from betimes.tasks import BoundJob, Duration
+
+if TYPE_CHECKING:
+    from betimes.core.explain import Explanation
+    from betimes.scheduler import Scheduler
+
+R = TypeVar("R")
+
+
+class BlockingJob(Generic[R]):
+    """A job handle whose calls block the calling thread instead of being awaited."""
+
+    __slots__ = ("_scheduler", "handle")
+
+    def __init__(self, scheduler: Scheduler, handle: JobHandle[R]) -> None:
+        self._scheduler = scheduler
+        self.handle = handle
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.handle.id
+
+    def __repr__(self) -> str:
+        return f"<BlockingJob {self.id}>"
+
+    def status(self) -> JobStatus:
+        """As `JobHandle.status`."""
+        return self._scheduler._call(self.handle.status())  # noqa: SLF001
+
+    def info(self) -> JobInfo:
+        """As `JobHandle.info`."""
+        return self._scheduler._call(self.handle.info())  # noqa: SLF001
+
+    def wait(self, timeout: Duration | None = None) -> JobStatus:
+        """As `JobHandle.wait`."""
+        return self._scheduler._call(self.handle.wait(timeout))  # noqa: SLF001
+
+    def result(self, timeout: Duration | None = None) -> R:
+        """As `JobHandle.result`."""
+        return self._scheduler._call(self.handle.result(timeout))  # noqa: SLF001
+
+    def cancel(self, abandon: bool = False) -> CancelAnswer:
+        """As `JobHandle.cancel`."""
+        return self._scheduler._call(self.handle.cancel(abandon))  # noqa: SLF001
+
+    def explain(self) -> Explanation:
+        """As `JobHandle.explain`."""
+        return self._scheduler._call(self.handle.explain())  # noqa: SLF001
+
+    def progress(self) -> tuple[float, float | None] | None:
+        """As `JobHandle.progress`."""
+        return self._scheduler._call(self.handle.progress())  # noqa: SLF001
+
+
+class BlockingScheduler:
+    """What `with scheduler.blocking() as s:` gives: an open scheduler, for any thread but its loop's own."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def _job(self, handle: JobHandle[R]) -> BlockingJob[R]:
+        return BlockingJob(self._scheduler, handle)
+
+    def submit(self, bound: BoundJob[R]) -> BlockingJob[R]:
+        """Submit one bound call, as `task.submit_blocking` does with the arguments."""
+        return self._scheduler._submit_blocking(bound)  # noqa: SLF001
+
+    def submit_many(self, bound: Iterable[BoundJob[R]]) -> list[BlockingJob[R]]:
+        """As `Scheduler.submit_many`."""
+        return [self._job(each) for each in self._scheduler._call(self._scheduler.submit_many(bound))]  # noqa: SLF001
+
+    def submit_graph(
+        self, graph: Mapping[str, BoundJob[Any] | tuple[BoundJob[Any], Iterable[str]]]
+    ) -> dict[str, BlockingJob[Any]]:
+        """As `Scheduler.submit_graph`."""
+        handles = self._scheduler._call(self._scheduler.submit_graph(graph))  # noqa: SLF001
+        return {name: self._job(handle) for name, handle in handles.items()}
+
+    def job(self, job_id: str) -> BlockingJob[Any]:
+        """As `Scheduler.job`."""
+        return self._job(self._scheduler._call(self._scheduler.job(job_id)))  # noqa: SLF001
+
+    def jobs(self, **which: Any) -> list[JobInfo]:
+        """As `Scheduler.jobs`."""
+        return self._scheduler._call(self._scheduler.jobs(**which))  # noqa: SLF001
+
+    def cancel(self, job_id: str, abandon: bool = False) -> CancelAnswer:
+        """As `Scheduler.cancel`."""
+        return self._scheduler._call(self._scheduler.cancel(job_id, abandon))  # noqa: SLF001
+
+    def retry(self, job_id: str, *, by: str = "an operator") -> BlockingJob[Any]:
+        """As `Scheduler.retry`."""
+        return self._job(self._scheduler._call(self._scheduler.retry(job_id, by=by)))  # noqa: SLF001
+
+    def explain(self, job_id: str) -> Explanation:
+        """As `Scheduler.explain`."""
+        return self._scheduler._call(self._scheduler.explain(job_id))  # noqa: SLF001
+
+    def drain(self, timeout: Duration | None = None) -> None:
+        """As `Scheduler.drain`."""
+        self._scheduler._call(self._scheduler.drain(timeout))  # noqa: SLF001
+
+    def pause_queue(self, name: str) -> None:
+        """As `Scheduler.pause_queue`."""
+        self._scheduler._call(self._scheduler.pause_queue(name))  # noqa: SLF001
+
+    def resume_queue(self, name: str) -> None:
+        """As `Scheduler.resume_queue`."""
+        self._scheduler._call(self._scheduler.resume_queue(name))  # noqa: SLF001
+
+    def listen(self, fn: Listener) -> Listener:
+        """As `Scheduler.listen`."""
+        return self._scheduler.listen(fn)
+
+    def metrics(self) -> Metrics:
+        """As `Scheduler.metrics`."""
+        return self._scheduler._call(self._scheduler.metrics())  # noqa: SLF001
+
+    def stop(self, cancel_running: bool = False, timeout: Duration | None = None) -> None:
+        """As `Scheduler.stop`."""
+        self._scheduler._call(self._scheduler.stop(cancel_running, timeout))  # noqa: SLF001

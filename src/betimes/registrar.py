@@ -1,0 +1,97 @@
+"""The registering face of a scheduler: the `task` decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from betimes.core.options import reject_unknown
+from betimes.core.retry import RetryPolicy
+from betimes.core.task import TaskDefinition
+from betimes.errors import ConfigurationError
+from betimes.registration import TASK_OPTIONS, define, is_async
+from betimes.runtime.context import Context
+from betimes.tasks import AsyncTask, Duration, Task
+
+if TYPE_CHECKING:
+    from betimes.scheduler import Scheduler
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskDecorator(Protocol):
+    """What `scheduler.task(…)` with options returns: the decorator itself."""
+
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class Registrar:
+    """Keeps the tasks by name."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, TaskDefinition] = {}
+
+    @overload
+    def task(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, fn: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        executor: str | None = None,
+        priority: int = 1,
+        retry: int | RetryPolicy | None = None,
+        timeout: Duration | None = None,
+        expires: Duration | None = None,
+        keep: Duration | None = None,
+        delivery: str = "at_least_once",
+        tags: Iterable[str] = (),
+    ) -> TaskDecorator: ...
+
+    def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Register a function as a task, as a decorator with or without options.
+
+        Args:
+            fn: the function; a coroutine function runs on the event loop, a plain one in a thread.
+            options: `name` (module.qualname unless given), `queue`, `executor` (`"loop"`, `"thread"`),
+                `priority`, `retry` (attempts, or a `RetryPolicy`), `timeout`, `expires`, `keep`, `delivery`
+                (`"at_least_once"`, `"at_most_once"`), `tags`.
+
+        Raises:
+            ConfigurationError: the function cannot be a task, an option is wrong, or the name is taken.
+            TypeError: an option is unknown; the text names the nearest.
+        """
+        reject_unknown(options, TASK_OPTIONS, where="task()")
+        if fn is None:
+            return lambda fn: self._register(fn, options)
+        return self._register(fn, options)
+
+    def _register(self, fn: Callable[..., Any], options: dict[str, Any]) -> Task[Any, Any]:
+        if isinstance(fn, Task):
+            raise ConfigurationError(
+                f"{fn!r} is a task already: register its function, {fn.name}.fn, under another name"
+            )
+        definition = define(fn, options)
+        if definition.name in self._definitions:
+            raise ConfigurationError(
+                f"a task named {definition.name!r} is registered already: give one of them another name=…"
+            )
+        self._definitions[definition.name] = definition
+        return (AsyncTask if is_async(fn) else Task)(cast("Scheduler", self), definition)

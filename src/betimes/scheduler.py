@@ -1,0 +1,382 @@
+"""`Scheduler`: what users hold. It registers tasks, wires the engine together, and passes calls on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, Self
+
+from betimes.blocking import LoopThread
+from betimes.clock import IdMaker, SystemClock, new_rng, process_identity
+from betimes.core.durations import duration_s
+from betimes.core.job import CancelReason, Job, JobStatus
+from betimes.core.options import reject_unknown
+from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
+from betimes.errors import ConfigurationError, SchedulerClosed, UnknownJob
+from betimes.handles import JobHandle, JobInfo
+from betimes.ports import CancelAnswer, Clock, Executor, JobFilter, Store, WorkerInfo
+from betimes.registrar import Registrar
+from betimes.runtime.context import current_attempt
+from betimes.runtime.endings import Ending
+from betimes.runtime.engine import Engine
+from betimes.runtime.listeners import Listener
+from betimes.runtime.metrics import Metrics
+from betimes.signals import run_until_signal
+from betimes.submission import JobMaker
+from betimes.submitting import Submitting
+from betimes.tasks import Duration, check_name
+from betimes.wiring import Options, make_executors, make_settings, make_store
+
+if TYPE_CHECKING:
+    from betimes.blocking_scheduler import BlockingScheduler
+    from betimes.core.explain import Explanation
+
+_OPTIONS = (
+    "store",
+    "strategy",
+    "concurrency",
+    "threads",
+    "queues",
+    "lease",
+    "grace",
+    "keep",
+    "history",
+    "poll",
+    "watchdog",
+    "clock",
+    "rng",
+    "executors",
+)
+
+
+class Scheduler(Registrar, Submitting):
+    """Schedules work in this process, and with a durable store beyond it.
+
+    Constructing opens nothing. `async with scheduler:` opens the store and runs jobs; `async with
+    scheduler.client():` only submits and looks.
+
+    Args:
+        store: `"memory:"`, a file such as `"jobs.db"` or `"sqlite:///jobs.db"`, or a `Store`.
+        strategy: orders what is ready; a store remembers it and refuses another.
+        concurrency: the most attempts in flight in this process.
+        threads: the most of them in threads; as many as `concurrency` unless given.
+        queues: the names of the queues served here; None: all.
+        lease: how long a silent worker keeps its jobs.
+        grace: how long code that was told to stop, and listeners, are waited for at the end.
+        keep: how long finished jobs stay (also for each task).
+        history: how many finished jobs the memory store remembers at most.
+        poll: how long a worker sleeps at most before it looks for work nobody told it of
+            (a second; in memory half a minute).
+        watchdog: how long the event loop may be blocked before the code that blocks it is named in the log,
+            with its stack; None: never.
+        clock: where time comes from.
+        rng: for jitter and ids.
+        executors: other executors for their lanes, for tests.
+        unknown: anything else is refused.
+
+    Raises:
+        ConfigurationError: an option is wrong; the text names it.
+        TypeError: an option is unknown; the text names the nearest.
+
+    Example:
+        scheduler = Scheduler("jobs.db")
+
+        @scheduler.task(retry=5, timeout="30s")
+        async def fetch(url: str) -> int: ...
+
+        async with scheduler:
+            job = await fetch.submit("https://example.org")
+            print(await job.result(timeout=5))
+    """
+
+    def __init__(
+        self,
+        store: str | Path | Store = "memory:",
+        *,
+        strategy: SchedulingStrategy | None = None,
+        concurrency: int = 10,
+        threads: int | None = None,
+        queues: Iterable[str] | None = None,
+        lease: Duration = "30s",
+        grace: Duration = "5s",
+        keep: Duration = "7d",
+        history: int = 10_000,
+        poll: Duration | None = None,
+        watchdog: Duration | None = "1s",
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        executors: Sequence[Executor] = (),
+        **unknown: Never,
+    ) -> None:
+        reject_unknown(unknown, _OPTIONS, where="Scheduler()")
+        strategy = PriorityStrategy() if strategy is None else strategy
+        if not isinstance(strategy, SchedulingStrategy):
+            raise ConfigurationError(
+                f"strategy is {strategy!r:.100}; it is a SchedulingStrategy, such as PriorityStrategy()"
+            )
+        self._clock = SystemClock() if clock is None else clock
+        self._rng = new_rng() if rng is None else rng
+        self._new_id = IdMaker(self._clock, self._rng)
+        self._store = make_store(store, clock=self._clock, history=history)
+        options = Options(
+            concurrency=concurrency,
+            threads=threads,
+            queues=queues,
+            lease=lease,
+            grace=grace,
+            keep=keep,
+            poll=poll,
+            watchdog=watchdog,
+        )
+        self._settings = settings = make_settings(options, is_durable=self._store.is_durable)
+        given = {executor.lane: executor for executor in executors}
+        Registrar.__init__(self)
+        engine = Engine(
+            self._store,
+            self._definitions,
+            settings,
+            strategy=strategy.name,
+            new_id=self._new_id,
+            describe=self._describe,
+            new_executors=lambda: make_executors(settings, threads) | given,
+            rng=self._rng,
+        )
+        Submitting.__init__(self, engine, JobMaker(self._store.now, self._new_id, strategy))
+
+    def __repr__(self) -> str:
+        state = "open" if self._engine.is_open else "not open"
+        return f"<Scheduler {type(self._store).__name__} {state}, {len(self._definitions)} tasks>"
+
+    def _describe(self) -> WorkerInfo:
+        me = process_identity()
+        return WorkerInfo(
+            id=self._new_id(),
+            lease_us=self._settings.lease_us,
+            host=me.host,
+            pid=me.pid,
+            process_started=me.started or 0,
+            boot_id=me.boot_id,
+            queues=self._settings.queues,
+            concurrency=self._settings.concurrency,
+        )
+
+    # --- life
+
+    async def start(self) -> None:
+        """Open the store and run jobs here; `async with scheduler:` does it for you.
+
+        Raises:
+            ConfigurationError: it is open already, or the store cannot be used.
+            SchemaMismatch, StoreUnavailable: as the store says.
+        """
+        await self._engine.open(is_running=True)
+
+    async def stop(self, cancel_running: bool = False, timeout: Duration | None = None) -> None:  # noqa: ASYNC109
+        """Stop: refuse submits, claim nothing more, let running attempts finish, give back the rest.
+
+        Stopping twice is fine, and starting again is allowed.
+
+        Args:
+            cancel_running: tell running jobs to stop; they end CANCELLED.
+            timeout: how long running attempts may take; then they are given back to the store, which runs them
+                again, and their code is told to stop. None: as long as they take.
+
+        Raises:
+            ConfigurationError: called by a job, which it would wait for.
+        """
+        if current_attempt.get(None) is not None:
+            raise ConfigurationError(
+                "a job cannot await stop(): it would wait for itself; have the program stop"
+            )
+        timeout_s = None if timeout is None else duration_s(timeout, name="timeout", allow_zero=True)
+        await self._engine.close(cancel_running=cancel_running, timeout_s=timeout_s)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Self]:
+        """Open the store without running anything: to submit and to look."""
+        await self._engine.open(is_running=False)
+        try:
+            yield self
+        finally:
+            await self._engine.close()
+
+    def run(self, *, drain: Duration = "25s") -> None:
+        """Run jobs until SIGINT or SIGTERM, then let running ones finish; for scripts, blocking.
+
+        Args:
+            drain: how long they may take; then they are given back. A second signal ends the process at once,
+                and its jobs go back when its lease is over.
+        """
+        run_until_signal(self, duration_s(drain, name="drain", allow_zero=True))
+
+    @contextmanager
+    def blocking(self) -> Iterator[BlockingScheduler]:
+        """Run jobs on an event loop in a thread of its own, for code without one: the same calls without `await`."""
+        from betimes.blocking_scheduler import BlockingScheduler  # noqa: PLC0415 - it knows this class
+
+        with LoopThread() as loop_thread:
+            loop_thread.call(self.start())
+            try:
+                yield BlockingScheduler(self)
+            finally:
+                loop_thread.call(self.stop())
+
+    async def drain(self, timeout: Duration | None = None) -> None:  # noqa: ASYNC109
+        """Return when nothing is ready, running, delayed or blocked.
+
+        Raises:
+            TimeoutError: something still was when the time was over.
+            SchedulerClosed: the scheduler is not open, or was stopped first.
+        """
+        if timeout is None:
+            await self._engine.drain()
+            return
+        seconds = duration_s(timeout, name="timeout", allow_zero=True)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._engine.drain()
+        except TimeoutError:
+            raise TimeoutError(f"jobs were still waiting or running after {seconds:g} s") from None
+
+    # --- looking
+
+    def _opened_store(self) -> Store:
+        if self._engine.loop is None:
+            raise SchedulerClosed(
+                "the scheduler is not open, so its jobs cannot be looked at: enter 'async with scheduler:' or "
+                "'async with scheduler.client():'"
+            )
+        return self._store
+
+    async def _find(self, job_id: str) -> Job | None:
+        return await self._opened_store().find(check_name(job_id, "job_id"))
+
+    async def _found(self, job_id: str) -> Job:
+        job = await self._find(job_id)
+        if job is None:
+            raise UnknownJob(f"there is no job {job_id!r}: it never was, or has been pruned", job_id=job_id)
+        return job
+
+    async def job(self, job_id: str) -> JobHandle[Any]:
+        """Return a handle of the newest version of an id.
+
+        Raises:
+            UnknownJob: there is none.
+            SchedulerClosed: the scheduler is not open.
+        """
+        return self._handle(await self._found(job_id))
+
+    async def jobs(
+        self,
+        *,
+        status: JobStatus | str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        tag: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[JobInfo]:
+        """List jobs, newest first.
+
+        Args:
+            status, task, queue, tag: only such jobs; None: any.
+            limit: the most to return, 1 to 1,000.
+            before: only versions smaller than this: the `version` of the last one of the page before.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise ConfigurationError(f"limit is {limit!r}; it is a whole number from 1 to 1,000")
+        which = JobFilter(status=_status(status), task=task, queue=queue, tag=tag, limit=limit, before=before)
+        return [JobInfo.of(job) for job in await self._opened_store().jobs(which)]
+
+    async def cancel(self, job_id: str, abandon: bool = False) -> CancelAnswer:
+        """Cancel the newest version of an id, and answer what happened (`UNKNOWN` where there is none)."""
+        job = await self._find(job_id)
+        return CancelAnswer.UNKNOWN if job is None else await self._cancel(job, abandon=abandon)
+
+    async def retry(self, job_id: str, *, by: str = "an operator") -> JobHandle[Any]:
+        """Take a finished job back to READY, with a fresh budget of attempts.
+
+        Args:
+            job_id: the newest version of this id.
+            by: who asks; kept with the job's attempts.
+
+        Raises:
+            UnknownJob: there is none.
+            IllegalTransition: it is not finished.
+        """
+        job = await self._found(job_id)
+        await self._engine.retry(job, by=check_name(by, "by"))
+        return self._handle(job)
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Say why the newest version of an id has not started, or how it ended.
+
+        Raises:
+            UnknownJob: there is none.
+        """
+        return await self._explain(await self._found(job_id))
+
+    async def pause_queue(self, name: str) -> None:
+        """Let nothing of a queue start until `resume_queue`; kept by the store, for all its workers."""
+        await self._opened_store().pause_queue(check_name(name, "name"))
+
+    async def resume_queue(self, name: str) -> None:
+        """Undo `pause_queue`."""
+        await self._opened_store().resume_queue(check_name(name, "name"))
+
+    def listen(self, fn: Listener) -> Listener:
+        """Have `fn(event)` called on every transition this process makes; also as a decorator.
+
+        Plain functions are called in a thread of their own, coroutine functions on the loop; in order, from a
+        buffer of 100,000 events (the oldest are dropped and counted when it is full). What `fn` raises is
+        logged, and harms nothing. `stop()` delivers the rest, for at most `grace`.
+        """
+        self._engine.journal.listeners.add(fn)
+        return fn
+
+    async def metrics(self) -> Metrics:
+        """Take a snapshot of the depths, counters and durations."""
+        return await self._engine.metrics()
+
+    # --- what handles ask
+
+    async def _get(self, job: Job) -> Job | None:
+        return await self._opened_store().get(job)
+
+    async def _wait(self, job: Job) -> Ending:
+        return await self._engine.wait(job)
+
+    async def _cancel(self, job: Job, *, abandon: bool) -> CancelAnswer:
+        self._opened_store()
+        return await self._engine.cancel(job, reason=CancelReason.REQUESTED, abandon=abandon)
+
+    async def _explain(self, job: Job) -> Explanation:
+        return await self._engine.explain(job)
+
+    def _progress(self, job: Job) -> tuple[float, float | None] | None:
+        return self._engine.progress(job)
+
+
+def _status(status: JobStatus | str | None) -> JobStatus | None:
+    if status is None:
+        return None
+    try:
+        return JobStatus(status)
+    except ValueError:
+        raise ConfigurationError(f"status is {status!r}; it is one of {', '.join(JobStatus)}") from None

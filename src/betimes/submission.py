@@ -1,0 +1,125 @@
+"""From a bound call to the new job that a store takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from betimes.core.dependencies import in_order
+from betimes.core.job import Job, JobSpec, Micros, Need, Terms
+from betimes.core.strategy import PriorityStrategy, SchedulingStrategy, check_key
+from betimes.errors import BetimesError, ConfigurationError, UnknownJob
+from betimes.tasks import BoundJob, SubmitOptions
+
+
+class JobMaker:
+    """Makes new jobs: ids, instants and sort keys.
+
+    Args:
+        now: the store's clock.
+        new_id: makes ids.
+        strategy: gives each job its key.
+    """
+
+    __slots__ = ("_is_plain", "_new_id", "_now", "_strategy")
+
+    def __init__(
+        self, now: Callable[[], Micros], new_id: Callable[[], str], strategy: SchedulingStrategy
+    ) -> None:
+        self._now = now
+        self._new_id = new_id
+        self._strategy = strategy
+        self._is_plain = type(strategy) is PriorityStrategy
+
+    def make(
+        self, spec: JobSpec, payload: bytes, options: SubmitOptions | None, *, after: Iterable[Job] = ()
+    ) -> Job:
+        """Make the job of one call.
+
+        Args:
+            spec, payload, options: the call.
+            after: new jobs of the same batch that it depends on, beside those its options name.
+
+        Raises:
+            ConfigurationError: the strategy raised, or its key does not fit.
+        """
+        now = self._now()
+        if options is None and not after:
+            job = Job(self._new_id(), spec, payload, submitted_at=now, run_at=now)
+        else:
+            job = self._on_terms(spec, payload, options or SubmitOptions(), now)
+            self._depend(job, options, after)
+        # The default strategy's key, without the checks that a user's strategy needs.
+        job.sort_key = -spec.priority if self._is_plain else self._key(job)
+        return job
+
+    def _on_terms(self, spec: JobSpec, payload: bytes, options: SubmitOptions, now: Micros) -> Job:
+        expires_at = options.expires_at
+        if expires_at is None and options.expires_us is not None:
+            expires_at = now + options.expires_us
+        return Job(
+            options.job_id or self._new_id(),
+            spec,
+            payload,
+            submitted_at=now,
+            run_at=now + options.delay_us if options.run_at is None else options.run_at,
+            expires_at=expires_at,
+            terms=self._terms(spec, payload, options, now),
+        )
+
+    def _terms(self, spec: JobSpec, payload: bytes, options: SubmitOptions, now: Micros) -> Terms | None:
+        if not (options.depends_on or options.is_per_job):
+            return None
+        return Terms(
+            named=options.job_id is not None,
+            token=None if options.job_id is None else self._new_id(),
+            replace=options.replace,
+            key=options.key,
+            key_until=now + options.key_for_us,
+            key_digest=b"" if options.key is None else _digest(spec.task, payload),
+            depends_on=tuple(
+                (each if isinstance(each, str) else each._job, options.need)  # noqa: SLF001
+                for each in options.depends_on
+            ),
+        )
+
+    @staticmethod
+    def _depend(job: Job, options: SubmitOptions | None, after: Iterable[Job]) -> None:
+        need = Need.COMPLETED if options is None else options.need
+        more = tuple((other, need) for other in after)
+        if more:
+            terms = job.terms or Terms()
+            job.terms = replace(terms, depends_on=terms.depends_on + more)
+
+    def _key(self, job: Job) -> int:
+        try:
+            return check_key(self._strategy.key(job), strategy=self._strategy.name)
+        except BetimesError:
+            raise
+        except Exception as error:
+            raise ConfigurationError(
+                f"strategy {self._strategy!r} raised {type(error).__name__}: {error}; the job was not submitted"
+            ) from error
+
+
+def _digest(task: str, payload: bytes) -> bytes:
+    return sha256(task.encode() + b"\0" + payload).digest()
+
+
+def order_graph(graph: Mapping[str, tuple[BoundJob[Any], tuple[str, ...]]]) -> list[str]:
+    """Sort a graph's names so that each stands behind those it depends on.
+
+    Args:
+        graph: name → the bound call, and the names it depends on.
+
+    Raises:
+        UnknownJob: a name stands for nothing in the graph.
+        DependencyCycle: the names wait for each other in a circle.
+    """
+    for name, (_, depends_on) in graph.items():
+        for other in depends_on:
+            if other not in graph:
+                raise UnknownJob(f"{name!r} depends on {other!r}, which is not in the graph", job_id=other)
+    return in_order({name: depends_on for name, (_, depends_on) in graph.items()})

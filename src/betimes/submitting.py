@@ -1,0 +1,137 @@
+"""The submitting face of a scheduler: one job, many, a graph, from threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from betimes.blocking import call_from_thread
+from betimes.core.job import Job, JobSpec
+from betimes.errors import ConfigurationError
+from betimes.handles import JobHandle
+from betimes.runtime.engine import Engine
+from betimes.submission import JobMaker, order_graph
+from betimes.tasks import BoundJob, SubmitOptions
+
+if TYPE_CHECKING:
+    from betimes.blocking_scheduler import BlockingJob
+    from betimes.scheduler import Scheduler
+
+R = TypeVar("R")
+
+MOST_AT_ONCE = 100_000
+"""The most jobs that one `submit_many` takes."""
+
+
+class Submitting:
+    """Makes jobs of bound calls, and has the engine keep them."""
+
+    def __init__(self, engine: Engine, maker: JobMaker) -> None:
+        self._engine = engine
+        self._maker = maker
+
+    def _handle(self, job: Job) -> JobHandle[Any]:
+        return JobHandle(cast("Scheduler", self), job)
+
+    async def _submit(self, spec: JobSpec, options: SubmitOptions | None, payload: bytes) -> JobHandle[Any]:
+        engine = self._engine
+        engine.check_open()
+        kept = await engine.submit((self._maker.make(spec, payload, options),))
+        return self._handle(kept[0])
+
+    def _job_of(self, bound: BoundJob[Any], after: Iterable[Job] = ()) -> Job:
+        if not isinstance(bound, BoundJob):
+            hint = "; write task.bind(…), not task.submit(…)" if hasattr(bound, "__await__") else ""
+            raise ConfigurationError(
+                f"a bound call is made with task.bind(…), and this is {bound!r:.100}{hint}"
+            )
+        if bound.scheduler is not self:
+            raise ConfigurationError(f"{bound.task.name} is a task of another scheduler: submit it there")
+        return self._maker.make(bound.spec, bound.payload, bound.options, after=after)
+
+    async def submit_many(self, bound: Iterable[BoundJob[R]]) -> list[JobHandle[R]]:
+        """Submit many jobs in one atomic write: all or none, at most 100,000.
+
+        Args:
+            bound: made with `task.bind(…)` or `task.using(…).bind(…)`.
+
+        Raises:
+            ConfigurationError: too many, or something that is not a bound call.
+            Others as `Task.submit`; nothing was written.
+        """
+        self._engine.check_open()
+        jobs = [self._job_of(each) for each in bound]
+        if len(jobs) > MOST_AT_ONCE:
+            raise ConfigurationError(
+                f"{len(jobs)} jobs at once are too many: submit at most {MOST_AT_ONCE} in one call"
+            )
+        if not jobs:
+            return []
+        return [self._handle(job) for job in await self._engine.submit(jobs)]
+
+    async def submit_graph(
+        self, graph: Mapping[str, BoundJob[Any] | tuple[BoundJob[Any], Iterable[str]]]
+    ) -> dict[str, JobHandle[Any]]:
+        """Submit jobs that depend on each other by name, in any order, in one atomic write.
+
+        Args:
+            graph: name → a bound call, or a bound call with the names it depends on.
+
+        Raises:
+            DependencyCycle: they wait for each other in a circle, which is named.
+            UnknownJob: a name is not in the graph.
+            Others as `submit_many`.
+
+        Example:
+            handles = await scheduler.submit_graph({
+                "report": (report.bind(), ["left", "right"]),
+                "left": load.bind("left"),
+                "right": load.bind("right"),
+            })
+        """
+        self._engine.check_open()
+        full: dict[str, tuple[BoundJob[Any], tuple[str, ...]]] = {}
+        for name, each in graph.items():
+            bound, names = (each, ()) if isinstance(each, BoundJob) else each
+            full[name] = (bound, tuple([names] if isinstance(names, str) else names))
+        order = order_graph(full)
+        jobs: dict[str, Job] = {}
+        for name in order:
+            bound, names = full[name]
+            jobs[name] = self._job_of(bound, after=[jobs[other] for other in names])
+        kept = await self._engine.submit(list(jobs.values()))
+        handles = {name: self._handle(job) for name, job in zip(order, kept, strict=True)}
+        return {name: handles[name] for name in full}
+
+    def submit_threadsafe(self, bound: BoundJob[R]) -> Future[JobHandle[R]]:
+        """Submit one job from any thread; the future's result is the handle.
+
+        Raises:
+            SchedulerClosed: the scheduler is not open (also through the future, if it stops meanwhile).
+            ConfigurationError: not a bound call of this scheduler.
+        """
+        loop = self._engine.loop
+        if loop is None:
+            self._engine.check_open()
+        self._job_of(bound)
+        return asyncio.run_coroutine_threadsafe(
+            self._submit_bound(bound), cast("asyncio.AbstractEventLoop", loop)
+        )
+
+    async def _submit_bound(self, bound: BoundJob[R]) -> JobHandle[R]:
+        return (await self.submit_many([bound]))[0]
+
+    def _submit_blocking(self, bound: BoundJob[R]) -> BlockingJob[R]:
+        from betimes.blocking_scheduler import BlockingJob  # noqa: PLC0415 - it knows this class
+
+        return BlockingJob(cast("Scheduler", self), self._call(self._submit_bound(bound)))
+
+    def _call(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the loop of the open scheduler, from another thread, and wait for it."""
+        loop = self._engine.loop
+        if loop is None:
+            coroutine.close()
+            self._engine.check_open()
+        return call_from_thread(cast("asyncio.AbstractEventLoop", loop), coroutine)

@@ -1,0 +1,129 @@
+"""From what users write to what the engine takes: stores from URLs, settings from options, executors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from betimes.core.durations import duration_s, duration_us
+from betimes.errors import ConfigurationError
+from betimes.executors.loop import LoopExecutor
+from betimes.executors.thread import ThreadExecutor
+from betimes.ports import Clock, Executor, Store
+from betimes.runtime.settings import Settings
+from betimes.stores.memory import MemoryStore
+from betimes.tasks import Duration, check_name
+
+_log = logging.getLogger("betimes")
+
+POLL_DURABLE_S = 1.0
+POLL_MEMORY_S = 30.0
+
+
+def make_store(store: str | Path | Store, *, clock: Clock, history: int) -> Store:
+    """Return the store that `Scheduler(store)` means; nothing is opened.
+
+    Raises:
+        ConfigurationError: it names no store; the text lists the forms.
+    """
+    if isinstance(store, Store):
+        return store
+    if store == "memory:":
+        return MemoryStore(clock=clock, history=history)
+    return _sqlite_store(_sqlite_path(store), clock)
+
+
+def _sqlite_path(store: object) -> Path:
+    if isinstance(store, Path):
+        return store
+    if isinstance(store, str) and store.startswith("sqlite:///"):
+        path = unquote(store.removeprefix("sqlite:///"))
+    elif isinstance(store, str) and "://" not in store and store.strip() and store != ":memory:":
+        path = store
+    else:
+        raise ConfigurationError(
+            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', or a Store"
+        )
+    if not path or path.endswith("/"):
+        raise ConfigurationError(f"store {store!r} names no file: write for example 'sqlite:///jobs.db'")
+    return Path(path)
+
+
+def _sqlite_store(path: Path, clock: Clock) -> Store:
+    # Imported here: `import betimes` must not load sqlite3 for those who stay in memory.
+    from betimes.stores.sqlite import SqliteStore  # noqa: PLC0415
+
+    return SqliteStore(path, clock=clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The scheduler's options as given; `settings` checks them.
+
+    Attributes:
+        threads: the most attempts in the thread lane; None: as many as `concurrency`.
+    """
+
+    concurrency: int
+    threads: int | None
+    queues: Iterable[str] | None
+    lease: Duration
+    grace: Duration
+    keep: Duration
+    poll: Duration | None
+    watchdog: Duration | None
+
+
+def make_settings(options: Options, *, is_durable: bool) -> Settings:
+    """Check the options and return them as raw numbers.
+
+    Raises:
+        ConfigurationError: one is wrong; the text names it.
+    """
+    concurrency = _count(options.concurrency, "concurrency")
+    if options.threads is not None and _count(options.threads, "threads") > concurrency:
+        _log.warning(
+            "threads=%d never binds: at most concurrency=%d attempts run at once",
+            options.threads,
+            concurrency,
+        )
+    default_poll_s = POLL_DURABLE_S if is_durable else POLL_MEMORY_S
+    return Settings(
+        concurrency=concurrency,
+        queues=_queues(options.queues),
+        lease_us=duration_us(options.lease, name="lease"),
+        grace_s=duration_s(options.grace, name="grace", allow_zero=True),
+        keep_us=duration_us(options.keep, name="keep", allow_zero=True),
+        poll_s=default_poll_s if options.poll is None else duration_s(options.poll, name="poll"),
+        stall_s=None if options.watchdog is None else duration_s(options.watchdog, name="watchdog"),
+    )
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
+        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 to 100,000")
+    return value
+
+
+def _queues(queues: object) -> tuple[str, ...] | None:
+    if queues is None:
+        return None
+    if isinstance(queues, (str, Mapping)) or not isinstance(queues, Iterable):
+        raise ConfigurationError(f"queues is {queues!r:.100}; it is a list of queue names, or None for all")
+    names = tuple(dict.fromkeys(check_name(name, "queues") for name in queues))
+    if not names:
+        raise ConfigurationError("queues is empty: name the queues to serve, or leave it out to serve all")
+    return names
+
+
+def make_executors(settings: Settings, threads: int | None) -> dict[str, Executor]:
+    """Make the executors of one run, by lane."""
+    executors: Any = (
+        LoopExecutor(settings.concurrency),
+        ThreadExecutor(min(threads or settings.concurrency, settings.concurrency)),
+    )
+    return {executor.lane: executor for executor in executors}
