@@ -74,11 +74,11 @@ def test_ageing_counts_from_when_a_job_could_start() -> None:
     assert key(Waiting(submitted_at=late)) == key(Waiting(submitted_at=late, run_at=late))
 
 
-@pytest.mark.parametrize("rate", [0.1, 1, 3, 0.7, 1e-6, 12_345.678, 1_000_000])
+@pytest.mark.parametrize("rate", [0.1, 1, 3, 0.7, 1e-6, 123.45678, 1_000])
 def test_case_139_a_low_priority_has_a_bound_on_its_wait(rate: float) -> None:
     key = AgingPriorityStrategy(rate).key
     low = Waiting(priority=Priority.LOW)
-    bound = NOW + math.ceil((Priority.CRITICAL - Priority.LOW) * SECOND / rate)
+    bound = NOW + math.floor((Priority.CRITICAL - Priority.LOW) * SECOND / rate)
     assert key(low) < key(Waiting(priority=Priority.CRITICAL, submitted_at=bound + 1))
 
 
@@ -90,7 +90,7 @@ def test_case_139_without_ageing_a_low_priority_waits_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    "rate", [0, -0.1, math.nan, math.inf, -math.inf, 1_000_001, 10**400, True, None, "0.1"]
+    "rate", [0, -0.1, math.nan, math.inf, -math.inf, 1_000.1, 10**400, True, None, "0.1"]
 )
 def test_an_ageing_rate_is_a_positive_number(rate: float) -> None:
     with pytest.raises(ConfigurationError, match=r"^age_rate must be steps per second, more than 0"):

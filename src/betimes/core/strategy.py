@@ -86,24 +86,22 @@ class AgingPriorityStrategy(SchedulingStrategy):
             fresh MEDIUM, and after 20 s it goes before a fresh HIGH.
 
     Raises:
-        ConfigurationError: the rate is not a number above 0 and up to 1,000,000 (beyond, a microsecond's wait
-            would be worth more than a step), or so small that keys leave 64 bits.
+        ConfigurationError: the rate is not a number above 0 and up to 1,000, or so small that keys leave 64
+            bits.
     """
 
     def __init__(self, age_rate: float = 0.1) -> None:
         self.age_rate = _rate(age_rate)
-        # The shortest decimal that means this float is what was meant: 0.1 is a tenth, to the microsecond.
-        step_us = 1_000_000 / Fraction(repr(self.age_rate))
-        if HIGHEST_PRIORITY * step_us > LARGEST_KEY - _LAST_INSTANT:
+        # The shortest decimal that means this float is what was meant: 0.1 is a tenth, and a step 10 s sharp.
+        # Otherwise a step is rounded down to whole microseconds, which keeps the bound on waiting exact.
+        self._step_us = int(1_000_000 / Fraction(repr(self.age_rate)))
+        if HIGHEST_PRIORITY * self._step_us > LARGEST_KEY - _LAST_INSTANT:
             raise ConfigurationError(f"age_rate={self.age_rate!r} is too small: its keys leave 64 bits")
-        self._step = step_us.numerator
-        self._parts = step_us.denominator
         self.name = f"aging:{self.age_rate!r}"
 
     def key(self, job: Sortable) -> int:
-        """Return t₀ - priority / age_rate in microseconds, the quotient rounded down."""
-        waits_from = max(job.submitted_at, job.run_at)
-        return waits_from - job.priority * self._step // self._parts
+        """Return t₀ - priority / age_rate, in microseconds."""
+        return max(job.submitted_at, job.run_at) - job.priority * self._step_us
 
 
 class EarliestDueStrategy(SchedulingStrategy):
@@ -121,7 +119,7 @@ class EarliestDueStrategy(SchedulingStrategy):
         return SMALLEST_KEY + (due << _PRIORITY_BITS) + (HIGHEST_PRIORITY - job.priority)
 
 
-_FASTEST = 1_000_000
+_FASTEST = 1_000
 _PRIORITY_BITS = 11  # 2,001 priorities
 _HORIZON: Micros = 1 << (64 - _PRIORITY_BITS)
 
