@@ -88,6 +88,7 @@ class Store(ABC):
         Raises:
             DuplicateJob: a live job has the id (or two of the batch share it), without `replace`.
             UnknownJob: a dependency is not there.
+            DependencyCycle: jobs of the batch wait for each other, by their ids, in a circle.
             ConfigurationError: a key stands for another task or other arguments.
             StoreUnavailable: not now.
         """
@@ -133,7 +134,7 @@ class Store(ABC):
         Raises:
             UnknownJob: it has been pruned.
             IllegalTransition: it is not finished.
-            DuplicateJob: a newer version of its id is live.
+            DuplicateJob: another version of its id is live.
         """
 
     @abstractmethod

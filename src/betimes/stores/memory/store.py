@@ -173,11 +173,12 @@ class MemoryStore(Store):
 
     async def retry(self, job: Job, *, by: str) -> Sequence[JobEvent]:
         """Take a finished job back to READY."""
-        newest = self._history.find(job.id)
-        if newest is None or job not in self._history.versions(job.id):
+        versions = self._history.versions(job.id)
+        if job not in versions:
             raise UnknownJob(f"job {job.id!r} has been pruned: submit it again", job_id=job.id)
-        if newest is not job and not newest.status.is_terminal:
-            raise DuplicateJob(f"a newer version of job {job.id!r} is {newest.status.name}", job_id=job.id)
+        for other in versions:
+            if other is not job and not other.status.is_terminal:
+                raise DuplicateJob(f"another version of job {job.id!r} is {other.status.name}", job_id=job.id)
         self._moves.move(job, Retried(self._clock.now(), by))
         return self._done()
 
@@ -267,8 +268,9 @@ class MemoryStore(Store):
             return []
         claimed: list[Job] = []
         held_back: list[Job] = []
+        free = dict(request.lanes)
         if request.limit > 0:
-            for job in self._waiting.take(request, self._paused):
+            for job in self._waiting.take(request, self._paused, free):
                 if job.seq in request.hold:
                     held_back.append(job)
                     continue
@@ -280,6 +282,7 @@ class MemoryStore(Store):
                     self._waiting.forget_expiry(job)
                 claim(job, request.worker, now)
                 lease.held[job.seq] = job
+                free[job.spec.lane] -= 1
                 claimed.append(job)
                 if len(claimed) >= request.limit:
                     break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from betimes.core.dependencies import is_met
+from betimes.core.dependencies import in_order, is_met
 from betimes.core.events import DependencyFailed, Superseded
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import place
@@ -25,6 +25,8 @@ class Submission:
         self._given = jobs
         self._kept: list[Job] = []
         self._new: list[Job] = []
+        self._fresh: set[Job] = set()
+        self._names_ahead = False
         self._named: dict[str, Job] = {}
         self._keys: dict[str, tuple[Job, bytes]] = {}
         self._answers: dict[Job, Job] = {}
@@ -34,7 +36,7 @@ class Submission:
         """Find for each job whether it is new or known, and resolve its dependencies.
 
         Raises:
-            DuplicateJob, UnknownJob, ConfigurationError: as `Store.submit`; nothing has changed.
+            DuplicateJob, UnknownJob, DependencyCycle, ConfigurationError: as `Store.submit`; nothing has changed.
         """
         for job in self._given:
             known = self._known(job)
@@ -44,9 +46,15 @@ class Submission:
             else:
                 self._answers[job] = known
             self._kept.append(known or job)
+        self._fresh.update(self._new)
         for job in self._new:
             if job.terms is not None and job.terms.depends_on:
                 self._needs[job] = [(self._resolve(job, what), need) for what, need in job.terms.depends_on]
+        if self._names_ahead:
+            names = {job.id: [parent.id for parent, _ in needs] for job, needs in self._needs.items()}
+            in_order(
+                {name: [parent for parent in parents if parent != name] for name, parents in names.items()}
+            )
 
     def _known(self, job: Job) -> Job | None:
         terms = job.terms
@@ -60,16 +68,29 @@ class Submission:
                     )
                 return known[0]
             self._keys[terms.key] = (job, terms.key_digest)
-        before = self._history.find(job.id)
-        if job.id in self._named:
+        if job.id in self._named and not (terms is not None and terms.replace):
             raise DuplicateJob(f"two jobs of this batch have the id {job.id!r}", job_id=job.id)
-        if before is None or terms is None or not terms.named:
-            return before
-        if terms.token is not None and self._history.token(before) == terms.token:
-            return before
-        if not before.status.is_terminal and not terms.replace:
+        before = self._history.find(job.id)
+        return None if before is None else self._version_of(job, before)
+
+    def _version_of(self, job: Job, newest: Job) -> Job | None:
+        """Return the version that this submission made before; None: the id may have a new one."""
+        terms = job.terms
+        versions = self._history.versions(job.id)
+        if job in versions:
+            return job
+        if terms is None or not terms.named:
+            return newest
+        for version in versions:
+            if terms.token is not None and self._history.token(version) == terms.token:
+                return version
+        # An older version can be live though the newest has ended: it runs still, or was taken back by an
+        # operator.
+        live = [version for version in versions if not version.status.is_terminal]
+        if live and not terms.replace:
+            status = live[-1].status.name
             raise DuplicateJob(
-                f"job {job.id!r} is {before.status.name}: wait for it, choose another id, or pass replace=True",
+                f"job {job.id!r} is {status}: wait for it, choose another id, or pass replace=True",
                 job_id=job.id,
             )
         return None
@@ -77,10 +98,11 @@ class Submission:
     def _resolve(self, job: Job, what: Job | str) -> Job:
         if isinstance(what, str):
             found = self._named.get(what) if what != job.id else None
+            self._names_ahead = self._names_ahead or found is not None
             found = found or self._history.find(what)
         else:
             found = self._answers.get(what, what)
-            if found.seq == 0 and self._named.get(found.id) is not found:
+            if found.seq == 0 and found not in self._fresh:
                 found = None
         if found is None:
             name = what if isinstance(what, str) else what.id

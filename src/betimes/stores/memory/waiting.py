@@ -92,12 +92,12 @@ class Waiting:
             return None if entry is None else entry[0]
         return min(due[0], expiry[0])
 
-    def take(self, request: ClaimRequest, paused: frozenset[str]) -> Iterator[Job]:
+    def take(self, request: ClaimRequest, paused: frozenset[str], free: dict[str, int]) -> Iterator[Job]:
         """Pop the READY jobs that the request may take, one by one in the order (sort_key, seq).
 
-        The caller stops when it has enough; a job it does not keep it must `add` again.
+        The caller counts a slot off `free` for each job it claims, and stops when it has enough; a job it does
+        not keep it must `add` again, after the last one.
         """
-        free = dict(request.lanes)
         heaps = [
             (heap, where[1])
             for where, heap in self.ready.items()
@@ -113,7 +113,7 @@ class Waiting:
 
     @staticmethod
     def _take_from_one(heap: Heap, lane: str, free: dict[str, int]) -> Iterator[Job]:
-        for _ in range(free[lane]):
+        while free[lane] > 0:
             entry = heap.pop()
             if entry is None:
                 return
@@ -123,14 +123,13 @@ class Waiting:
     def _merge(heaps: list[tuple[Heap, str]], free: dict[str, int]) -> Iterator[Job]:
         while True:
             best: Heap | None = None
-            best_lane, best_rank = "", (0, 0)
+            best_rank = (0, 0)
             for heap, lane in heaps:
-                head = heap.peek() if free[lane] else None
+                head = heap.peek() if free[lane] > 0 else None
                 if head is not None and (best is None or head[:2] < best_rank):
-                    best, best_lane, best_rank = heap, lane, head[:2]
+                    best, best_rank = heap, head[:2]
             if best is None:
                 return
-            free[best_lane] -= 1
             entry = best.pop()
             assert entry is not None
             yield entry[2]

@@ -108,7 +108,9 @@ class Submission:
         terms = job.terms or NO_TERMS
         if terms.key is not None and (found := self._keyed(terms.key, terms.key_digest)) is not None:
             return found
-        if job.id in self._named:
+        if job.seq and (mine := self._turn.version(job.seq)) is not None and mine.id == job.id:
+            return mine
+        if job.id in self._named and not terms.replace:
             raise DuplicateJob(f"two jobs of this batch have the id {job.id!r}", job_id=job.id)
         if not terms.named:
             return self._turn.newest(job.id)

@@ -6,7 +6,7 @@ from asyncio import gather
 
 from betimes.core.events import DeadlinePassed, Errored, Event, Snoozed, Succeeded, Withdrawn
 from betimes.core.job import Job, JobStatus, Need
-from betimes.errors import UnknownJob
+from betimes.errors import DependencyCycle, UnknownJob
 from betimes.ports import ClaimRequest, Report
 from betimes.testing.store_contract.stage import BOOM, LANES, SECOND, Stage, played, refused
 
@@ -254,6 +254,29 @@ class DependencyContract:
             assert isinstance(caught.error, UnknownJob)
             assert caught.error.job_id == (unknown if isinstance(unknown, str) else unknown.id)
         assert await stage.everything() == []
+
+    @played
+    async def test_p15_a_circle_of_ids_is_refused(self, stage: Stage) -> None:
+        circle = [
+            stage.job("a", depends_on=["b"]),
+            stage.job("b", depends_on=["c"]),
+            stage.job("c", depends_on=["a"]),
+        ]
+        with refused(DependencyCycle) as caught:
+            await stage.store.submit([stage.job(), *circle])
+        assert isinstance(caught.error, DependencyCycle)
+        assert set(caught.error.cycle) == {"a", "b", "c"}
+        assert await stage.everything() == []
+        with refused(UnknownJob):
+            await stage.store.submit([stage.job("a", depends_on=["a"])])
+
+    @played
+    async def test_p15_a_new_version_may_depend_on_the_older_one(self, stage: Stage) -> None:
+        old = await stage.start("x")
+        await stage.report(old, Succeeded(stage.now, b"1"))
+        new = await stage.add("x", depends_on=["x"])
+        assert (await stage.state(new)).depends_on == ("x",)
+        assert await stage.status(new) is READY
 
     # Times
 

@@ -162,7 +162,8 @@ class FenceContract:
     """Promise 7: a write with a stale fence changes nothing at all."""
 
     async def _changes_nothing(self, stage: Stage, taken: Taken, *, fences: Sequence[int] = ()) -> None:
-        child = await stage.add(depends_on=[taken.job]) if taken.job.status is RUNNING else None
+        is_running = await stage.status(taken.job) is RUNNING
+        child = await stage.add(depends_on=[taken.job]) if is_running else None
         before = await stage.snapshot()
         for event in all_ends(stage.now):
             for fence in (taken.fence, *fences):
