@@ -36,9 +36,7 @@ class Submitting:
         return JobHandle(cast("Scheduler", self), job)
 
     async def _submit(self, spec: JobSpec, options: SubmitOptions | None, payload: bytes) -> JobHandle[Any]:
-        engine = self._engine
-        engine.check_open()
-        kept = await engine.submit((self._maker.make(spec, payload, options),))
+        kept = await self._engine.submit((self._maker.make(spec, payload, options),))
         return self._handle(kept[0])
 
     def _job_of(self, bound: BoundJob[Any], after: Iterable[Job] = ()) -> Job:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, cast
 
 from betimes.core.outcome import Outcome
@@ -25,32 +25,39 @@ class LoopExecutor(Executor):
         self.slots = slots
         self._ended: Callable[[Run, Outcome], None] = _not_open
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_factory = False
 
     def open(self, ended: Callable[[Run, Outcome], None]) -> None:
         """Use the running loop."""
         self._ended = ended
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._has_factory = loop.get_task_factory() is not None
 
     def start(self, run: Run) -> None:
         """Make a task of the run's coroutine; it takes its first step in the loop's next turn."""
         loop = self._loop
         assert loop is not None
-        try:
-            coroutine = cast("Coroutine[Any, Any, object]", run.invoke())
-        except Exception as error:  # noqa: BLE001 - whatever decoding or a wrapper raises is the job's failure
-            loop.call_soon(self._ended, run, run.raised(error))
-            return
-        task = loop.create_task(coroutine, context=run.context)
-        run.handle = task
-        task.add_done_callback(partial(self._task_done, run), context=run.context)
+        name = run.job.id
+        # Without a task factory this is what `loop.create_task` does, less a call for each job.
+        if self._has_factory:
+            run.handle = loop.create_task(self._drive(run), name=name, context=run.context)
+        else:
+            run.handle = asyncio.Task(self._drive(run), loop=loop, name=name, context=run.context)
 
-    def _task_done(self, run: Run, task: asyncio.Task[object]) -> None:
-        # The task keeps its exception, and that keeps every frame: let go of the task first.
-        run.handle = None
+    async def _drive(self, run: Run) -> None:
+        """Await the run's code, and say how it ended from within the last step of its task.
+
+        No done-callback: that would cost another turn of the loop for each job.
+        """
         try:
-            outcome = run.returned(task.result())
+            outcome = run.returned(await cast("Awaitable[object]", run.invoke()))
         except BaseException as error:  # noqa: BLE001 - also CancelledError: it ends this run, and nothing else
             outcome = run.raised(error)
+            if isinstance(error, KeyboardInterrupt):
+                self._ended(run, outcome)
+                raise
+        # The task would keep its frame alive, and so on: let go of it.
+        run.handle = None
         self._ended(run, outcome)
 
     def cancel(self, run: Run) -> None:
@@ -58,6 +65,13 @@ class LoopExecutor(Executor):
         task = run.handle
         if isinstance(task, asyncio.Task):
             task.cancel()
+            if (
+                inspect.getcoroutinestate(cast("Coroutine[Any, Any, None]", task.get_coro()))
+                == inspect.CORO_CREATED
+            ):
+                # It has not taken its first step, and now never will: nobody else would say that it ended.
+                run.handle = None
+                task.add_done_callback(lambda _: self._ended(run, run.raised(asyncio.CancelledError())))
 
     async def close(self) -> None:
         """Do nothing: there is nothing but the runs."""

@@ -35,16 +35,24 @@ class WorkerInfo:
     concurrency: int = 0
 
 
-@dataclass(slots=True)
 class Report:
     """What a worker tells of an attempt: the event counts only if `fence` is still the job's.
 
-    Not frozen, because one is made for each attempt; nobody writes to it.
+    Not frozen, because each attempt is one: the worker fills in how it ended.
+
+    Attributes:
+        job: what it is an attempt of.
+        fence: the fence it was claimed under.
+        event: what happened.
     """
 
-    job: Job
-    fence: int
-    event: Event
+    __slots__ = ("event", "fence", "job")
+
+    def __init__(self, job: Job, fence: int, event: Event) -> None:
+        """Report an event about the attempt that holds the job under this fence."""
+        self.job = job
+        self.fence = fence
+        self.event = event
 
 
 @dataclass(slots=True)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from contextvars import Context as Variables
+from betimes.core.events import Event, GivenBack
 from betimes.core.job import EMPTY_PAYLOAD, Job
 from betimes.core.outcome import Outcome, Returned, outcome_of
 from betimes.core.task import TaskDefinition
+from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
 
 
-class Attempt:
+_NOT_ENDED: Event = GivenBack(0)
+
+
+class Attempt(Report):
     """A claimed job's run.
 
     Mutable, with slots: one is made for each attempt, and the worker alone writes to it, on the loop. It keeps
@@ -17,6 +22,7 @@ class Attempt:
 
     Attributes:
         job, seq, fence, number, lane, claimed_at: what was claimed, and when by the store's clock.
+        event: how it ended; until it is known, that it was given back.
         task: the task's definition here.
         context: the context variables its code sees: none but `current_attempt`.
         handle: the executor's own.
@@ -35,13 +41,11 @@ class Attempt:
         "claimed_at",
         "context",
         "deadline_number",
-        "fence",
         "handle",
         "has_returned",
         "is_recorded",
         "is_reported",
         "is_told",
-        "job",
         "lane",
         "number",
         "progress",
@@ -57,6 +61,7 @@ class Attempt:
         self.job = job
         self.seq = job.seq
         self.fence = job.fence
+        self.event = _NOT_ENDED
         self.number = job.attempt
         self.claimed_at = job.started_at
         self.lane = task.spec.lane

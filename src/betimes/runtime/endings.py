@@ -33,21 +33,22 @@ class Ending:
 
 
 class Endings:
-    """Futures of those who wait, by the job's version. Nothing is kept for a job nobody waits for."""
+    """Futures of those who wait, by the job's version. Nothing is kept for a job nobody waits for.
+
+    Attributes:
+        waiting: `seq` → the job, and who waits for it.
+    """
 
     def __init__(self) -> None:
         """Start with nobody waiting."""
-        self._waiting: dict[int, tuple[Job, list[asyncio.Future[Ending]]]] = {}
+        self.waiting: dict[int, tuple[Job, list[asyncio.Future[Ending]]]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
-
-    def __contains__(self, seq: int) -> bool:
-        return seq in self._waiting
+        return len(self.waiting)
 
     def jobs(self) -> list[Job]:
         """Return the jobs somebody waits for."""
-        return [job for job, _ in self._waiting.values()]
+        return [job for job, _ in self.waiting.values()]
 
     async def wait(self, job: Job) -> Ending:
         """Wait until `settle` is called for the job.
@@ -56,19 +57,19 @@ class Endings:
             SchedulerClosed: `give_up` was called instead.
         """
         future: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
-        _, futures = self._waiting.setdefault(job.seq, (job, []))
+        _, futures = self.waiting.setdefault(job.seq, (job, []))
         futures.append(future)
         try:
             return await future
         finally:
             if future in futures:
                 futures.remove(future)
-            if not futures and job.seq in self._waiting and self._waiting[job.seq][1] is futures:
-                del self._waiting[job.seq]
+            if not futures and job.seq in self.waiting and self.waiting[job.seq][1] is futures:
+                del self.waiting[job.seq]
 
     def settle(self, seq: int, ending: Ending) -> None:
         """Let those who wait for this version know how it ended."""
-        waiting = self._waiting.pop(seq, None)
+        waiting = self.waiting.pop(seq, None)
         for future in waiting[1] if waiting else ():
             if not future.done():
                 future.set_result(ending)
@@ -76,7 +77,7 @@ class Endings:
     def give_up(self, seqs: Iterable[int], message: str) -> None:
         """Let those who wait know that these jobs will not end here."""
         for seq in list(seqs):
-            waiting = self._waiting.pop(seq, None)
+            waiting = self.waiting.pop(seq, None)
             for future in waiting[1] if waiting else ():
                 if not future.done():
                     future.set_exception(SchedulerClosed(message))

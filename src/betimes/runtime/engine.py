@@ -173,16 +173,16 @@ class Engine:
             raise SchedulerClosed("the scheduler is stopping, and takes no new work")
 
     def _hear(self, hint: Hint) -> None:
-        if hint is not Hint.CANCEL:
-            self._changed.set()
         if hint is Hint.ENDED:
+            self._changed.set()
             self._look_now.set()
 
     # --- jobs
 
     async def submit(self, jobs: Sequence[Job]) -> list[Job]:
         """Keep new jobs, all or none, as durably as the store can."""
-        self.check_open()
+        if self._is_closing or self.loop is None:
+            self.check_open()
         kept, changes = await self.store.submit(jobs)
         self.journal.changes(changes)
         self._submits += len(jobs)
@@ -213,7 +213,9 @@ class Engine:
     async def wait(self, job: Job) -> Ending:
         """Wait for a job's end, whichever process brings it."""
         if self.loop is None:
-            raise SchedulerClosed("the scheduler is not open, so the job's end cannot be waited for; start it first")
+            raise SchedulerClosed(
+                "the scheduler is not open, so the job's end cannot be waited for; start it first"
+            )
         found = await self.store.get(job)
         if found is None:
             return _PRUNED
@@ -266,6 +268,11 @@ class Engine:
     async def _prune(self) -> None:
         while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
             await _let_others_run()
+
+    def progress(self, job: Job) -> tuple[float, float | None] | None:
+        """Return what the job's code, running here, said last of its progress."""
+        attempt = self._state.in_flight.get(job.seq) if self._state else None
+        return attempt.progress if attempt else None
 
     async def metrics(self) -> Metrics:
         """Take a snapshot."""

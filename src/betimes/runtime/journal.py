@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from betimes.core.job import Job, JobEvent, JobStatus
+from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus
 from betimes.core.transition import Transition
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.endings import Ending, Endings
 from betimes.runtime.listeners import Listeners
 from betimes.runtime.metrics import Counters
+
+_FOLD_AT = 1000
 
 READY, RUNNING, DELAYED = JobStatus.READY, JobStatus.RUNNING, JobStatus.DELAYED
 
@@ -23,29 +25,28 @@ class Journal:
         self.listeners = Listeners()
         self.endings = Endings()
 
-    def changes(self, events: Iterable[JobEvent]) -> None:
+    def changes(self, events: Sequence[JobEvent]) -> None:
         """Tell of transitions that a store reported."""
-        events = list(events)
-        if not events:
-            return
         counters = self.counters
         for event in events:
             after = event.after
             if event.before is None:
                 counters.submitted += 1
-            if after.is_terminal:
+            if after in TERMINAL:
                 counters.ended[after] += 1
-                if event.seq in self.endings:
+                if event.seq in self.endings.waiting:
                     self.endings.settle(event.seq, Ending(status=after, reason=event.error))
         if self.listeners.are_there:
             self.listeners.tell(events)
 
-    def claimed(self, jobs: Iterable[Job]) -> None:
+    def claimed(self, jobs: Sequence[Job]) -> None:
         """Tell of jobs that were claimed here."""
-        record = self.counters.schedule_lag.record
+        counters = self.counters
+        record = counters.schedule_lag.record
         for job in jobs:
-            started = job.started_at or 0
-            record(started - job.run_at)
+            record((job.started_at or 0) - job.run_at)
+        counters.schedule_lag.fold(if_more_than=_FOLD_AT)
+        counters.run_time.fold(if_more_than=_FOLD_AT)
         if self.listeners.are_there:
             self.listeners.tell([JobEvent(job, READY, RUNNING, at_us=job.started_at or 0) for job in jobs])
 
@@ -53,9 +54,9 @@ class Journal:
         """Tell of what an attempt's report did."""
         after = step.after
         counters = self.counters
-        if after.is_terminal:
+        if after in TERMINAL:
             counters.ended[after] += 1
-            if attempt.seq in self.endings:
+            if attempt.seq in self.endings.waiting:
                 ending = Ending(status=after, result=step.result, error=step.error, reason=step.reason)
                 self.endings.settle(attempt.seq, ending)
         elif step.outcome == "snoozed":

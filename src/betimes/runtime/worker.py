@@ -21,9 +21,9 @@ from collections.abc import Mapping
 from contextvars import Context as Variables
 from random import Random
 
-from betimes.core.events import DeadlinePassed, Event, GivenBack, Withdrawn
+from betimes.core.events import DeadlinePassed, Event, GivenBack, Succeeded, Withdrawn
 from betimes.core.job import ErrorInfo, Job
-from betimes.core.outcome import Outcome, Raised, event_of
+from betimes.core.outcome import Outcome, Raised, Returned, event_of
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
 from betimes.errors import JobTimedOut, StoreUnavailable
@@ -74,7 +74,7 @@ class Worker:
         slots = {lane: min(executor.slots, settings.concurrency) for lane, executor in executors.items()}
         self.state: WorkerState[Attempt] = WorkerState(concurrency=settings.concurrency, slots=slots)
         self.chores = Chores()
-        self._reports: list[tuple[Attempt | None, Report]] = []
+        self._reports: list[Report] = []
         self._told_early: set[int] = set()
         self._wake = asyncio.Event()
         self.progress = asyncio.Event()
@@ -83,12 +83,14 @@ class Worker:
         self._retry_at = 0.0
         self._next_at: int | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._run_time = journal.counters.run_time.record
 
     # --- life
 
     async def start(self) -> None:
         """Register, and begin to claim."""
         self._loop = loop = asyncio.get_running_loop()
+        self._time = loop.time
         self._deadlines = Deadlines(loop, self._late)
         await self._lease.begin()
         for executor in self._executors.values():
@@ -161,9 +163,13 @@ class Worker:
     async def _exchange(self, claim: ClaimRequest | None) -> Exchange:
         """Send the outcomes that have gathered; they count as sent only when the store has answered."""
         sent, self._reports = self._reports, []
+        now = self._store.now()
+        for report in sent:
+            if type(report.event) is Succeeded and not report.event.at:
+                report.event.at = now
         self._is_claiming = claim is not None
         try:
-            exchange = await self._store.exchange([report for _, report in sent], claim)
+            exchange = await self._store.exchange(sent, claim)
         except BaseException:
             self._reports = sent + self._reports
             raise
@@ -220,7 +226,7 @@ class Worker:
 
     def _hear(self, hint: Hint) -> None:
         if hint is Hint.WORK:
-            if self.state.free > 0:
+            if not self._wake.is_set() and self.state.free > 0:
                 self._wake.set()
         elif hint is Hint.CANCEL:
             self.chores.hurry(self._beat)
@@ -264,24 +270,26 @@ class Worker:
 
     def _refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
-        self._reports.append((None, Report(job, job.fence, event)))
+        self._reports.append(Report(job, job.fence, event))
         self._wake.set()
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         """Hear from an executor that an attempt's code has returned."""
         assert isinstance(run, Attempt)
-        attempt = run
-        if attempt.deadline_number:
-            self._deadlines.discard(attempt)
-        self._journal.counters.run_time.record(int((self._loop.time() - attempt.started) * 1e6))
-        is_free = self.state.on_returned(attempt)
-        if not attempt.is_recorded and not attempt.is_reported:
-            self._report(attempt, self._event_of(attempt, outcome))
+        if run.deadline_number:
+            self._deadlines.discard(run)
+        self._run_time((self._time() - run.started) * 1e6)
+        is_free = self.state.on_returned(run)
+        if not run.is_recorded and not run.is_reported:
+            self._report(run, self._event_of(run, outcome))
         elif is_free:
             self._wake.set()
             self.progress.set()
 
     def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
+        if type(outcome) is Returned:
+            # The instant is filled in when it is sent: one look at the clock for all that go together.
+            return Succeeded(0, outcome.result)
         retry_in_us = None
         if isinstance(outcome, Raised) and outcome.may_retry:
             retry_in_us = self._back_off_us(attempt)
@@ -293,8 +301,10 @@ class Worker:
 
     def _report(self, attempt: Attempt, event: Event) -> None:
         attempt.is_reported = True
-        self._reports.append((attempt, Report(attempt.job, attempt.fence, event)))
-        self._wake.set()
+        attempt.event = event
+        self._reports.append(attempt)
+        if not self._wake.is_set():
+            self._wake.set()
 
     def _late(self, attempt: Attempt) -> None:
         """Record a timeout now, whatever the code goes on to do, and tell the code."""
@@ -324,7 +334,7 @@ class Worker:
     def give_up(self, attempt: Attempt) -> None:
         """Let go of an attempt whose job is no longer its own (abandoned, or lost): nothing it reports counts."""
         self._deadlines.discard(attempt)
-        self._reports = [entry for entry in self._reports if entry[0] is not attempt]
+        self._reports = [report for report in self._reports if report is not attempt]
         if not attempt.is_recorded and self.state.on_recorded(attempt):
             self._wake.set()
         self.stop_code(attempt)
@@ -337,15 +347,15 @@ class Worker:
                 self._report(attempt, GivenBack(self._store.now()))
                 self.stop_code(attempt)
 
-    def _settle(self, reports: list[tuple[Attempt | None, Report]], exchange: Exchange) -> None:
+    def _settle(self, reports: list[Report], exchange: Exchange) -> None:
         """Free the slots of what was recorded, and tell of it."""
         journal, on_recorded = self._journal, self.state.on_recorded
-        for (attempt, _), step in zip(reports, exchange.steps, strict=True):
-            if attempt is not None:
-                if not attempt.is_recorded:
-                    on_recorded(attempt)
+        for report, step in zip(reports, exchange.steps, strict=True):
+            if isinstance(report, Attempt):
+                if not report.is_recorded:
+                    on_recorded(report)
                 if step is not None:
-                    journal.step(attempt, step)
+                    journal.step(report, step)
             if step is None:
                 journal.counters.stale_reports += 1
         if reports:

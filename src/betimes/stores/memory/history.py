@@ -48,6 +48,14 @@ class History:
         """Iterate over every remembered version."""
         return chain(self._newest.values(), chain.from_iterable(self._older.values()))
 
+    def knows(self, job_id: str) -> bool:
+        """Say whether any version of the id is remembered."""
+        return job_id in self._newest or (bool(self._held) and job_id in self._held)
+
+    def add_new(self, job: Job) -> None:
+        """Remember the first version of an id that `knows` does not know."""
+        self._newest[job.id] = job
+
     def add(self, job: Job) -> None:
         """Remember a new version."""
         before = self._newest.get(job.id)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from betimes.core.dependencies import settle
-from betimes.core.events import Event
+from betimes.core.events import Event, Succeeded
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
-from betimes.core.transition import Transition, enter
+from betimes.core.transition import Transition, complete, enter
 from betimes.stores.memory.history import History
 from betimes.stores.memory.leases import Leases
 from betimes.stores.memory.waiting import Waiting
 
-RUNNING = JobStatus.RUNNING
+DELAYED, READY, RUNNING = JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 
 
 class Moves:
@@ -48,6 +50,37 @@ class Moves:
         self._waiting.watch_expiry(job)
         self.work_appeared = True
         self._changes.append(JobEvent(job, None, status, at_us=now))
+
+    def arrive_plainly(self, jobs: Sequence[Job], now: Micros) -> list[Job] | None:
+        """Put new jobs where they wait if nothing but their arrival is asked: no terms, and ids made for them.
+
+        For the path of every job; None, and nothing done, if there is more to it.
+        """
+        history = self._history
+        for job in jobs:
+            if job.terms is not None or job.expires_at is not None or history.knows(job.id):
+                return None
+        waiting, changes = self._waiting, self._changes
+        for job in jobs:
+            self.last_seq = job.seq = self.last_seq + 1
+            history.add_new(job)
+            if job.run_at > now:
+                job.status = DELAYED
+                waiting.add(job)
+            else:
+                job.status = READY
+                waiting.push_ready(job)
+            changes.append(JobEvent(job, None, job.status, at_us=now))
+        self.work_appeared = True
+        return list(jobs)
+
+    def complete(self, job: Job, event: Succeeded) -> Transition:
+        """Carry out a `Succeeded` that nothing stands against: `step`, for the path of every job."""
+        self._leases.release(job)
+        step = complete(job, event.at, event.result)
+        self._history.add_finished(job)
+        self.something_ended = True
+        return step
 
     def move(self, job: Job, event: Event) -> Transition:
         """Decide and carry out one event, and all that follows from it; the events are kept for `take_changes`.

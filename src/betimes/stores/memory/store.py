@@ -10,9 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 
-from betimes.core.events import CancelRequested, Expired, GivenBack, Promoted, Retried, Unparked, WorkerLost
-from betimes.core.job import Job, JobEvent, JobStatus, Micros
-from betimes.core.lifecycle import is_current, is_repeated
+from betimes.core.events import (
+    CancelRequested,
+    Expired,
+    GivenBack,
+    Promoted,
+    Retried,
+    Succeeded,
+    Unparked,
+    WorkerLost,
+)
+from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros
+from betimes.core.lifecycle import is_repeated
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.transition import Transition, claim, repeated
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
@@ -64,7 +73,8 @@ class MemoryStore(Store):
         self._schedules = Schedules()
         self._paused: frozenset[str] = frozenset()
         self._strategy: str | None = None
-        self._subscribers: list[Callable[[Hint], None]] = []
+        # Replaced as a whole, so that one may leave while they are called.
+        self._subscribers: tuple[Callable[[Hint], None], ...] = ()
 
     async def open(self, *, strategy: str) -> None:
         """Remember the strategy of the first open, and refuse another while jobs are here."""
@@ -84,11 +94,10 @@ class MemoryStore(Store):
 
     def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
         """Have `hear` called within the step that changed something."""
-        self._subscribers.append(hear)
+        self._subscribers += (hear,)
 
         def stop() -> None:
-            if hear in self._subscribers:
-                self._subscribers.remove(hear)
+            self._subscribers = tuple(each for each in self._subscribers if each != hear)
 
         return stop
 
@@ -96,20 +105,26 @@ class MemoryStore(Store):
         moves = self._moves
         if moves.work_appeared:
             moves.work_appeared = False
-            for hear in tuple(self._subscribers):
+            for hear in self._subscribers:
                 hear(Hint.WORK)
         if moves.something_ended:
             moves.something_ended = False
-            for hear in tuple(self._subscribers):
+            for hear in self._subscribers:
                 hear(Hint.ENDED)
 
     # jobs
 
     async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
         """Keep new jobs, all or none."""
-        kept = submit(jobs, self._history, self._moves, self._clock.now())
+        now = self._clock.now()
+        kept = self._moves.arrive_plainly(jobs, now)
+        changes = (
+            submit(jobs, self._history, self._moves, now)
+            if kept is None
+            else (kept, self._moves.take_changes())
+        )
         self._tell()
-        return kept
+        return changes
 
     async def get(self, job: Job) -> Job | None:
         """Return the record itself: whoever asks holds it, so it is still there."""
@@ -167,7 +182,7 @@ class MemoryStore(Store):
         self._tell()
         if step.after is not RUNNING:
             return Cancellation(answer=CancelAnswer.CANCELLED, job=job, changes=changes)
-        for hear in tuple(self._subscribers):
+        for hear in self._subscribers:
             hear(Hint.CANCEL)
         return Cancellation(answer=CancelAnswer.REQUESTED, job=job)
 
@@ -239,10 +254,14 @@ class MemoryStore(Store):
 
     def _take_report(self, report: Report) -> Transition | None:
         job, fence = report.job, report.fence
-        if is_current(job, fence):
-            step = self._moves.step(job, report.event)
-            if self._moves.dependents and step.after.is_terminal:
-                self._moves.settle_dependents(job, step.at)
+        if job.status is RUNNING and job.fence == fence:
+            moves, event = self._moves, report.event
+            if type(event) is Succeeded and not job.cancel_requested:
+                step = moves.complete(job, event)
+            else:
+                step = moves.step(job, event)
+            if moves.dependents and step.after in TERMINAL:
+                moves.settle_dependents(job, step.at)
             return step
         return repeated(job) if is_repeated(job, fence) else None
 
