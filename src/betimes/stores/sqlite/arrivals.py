@@ -12,10 +12,10 @@ from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.lifecycle import place
 from betimes.ports import Hint
 from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.statements import ManyRows, statement
 from betimes.stores.sqlite.turn import Turn
 
-INSERT_JOB = statement("insert_job")
+INSERT_JOB = ManyRows("insert_job")
 KNOWN_IDS = statement("known_ids")
 READ_LAST_SEQ = statement("read_last_seq")
 WRITE_LAST_SEQ = statement("write_last_seq")
@@ -67,13 +67,11 @@ def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Arrivals]
     last = take_numbers(turn, len(jobs))
     new_row = turn.specs.new_row
     statuses = [place(job, now) for job in jobs]
-    turn.sql.executemany(
-        INSERT_JOB,
-        [
-            new_row(job, seq=seq, status=status)
-            for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), last + 1)
-        ],
-    )
+    rows = [
+        new_row(job, seq=seq, status=status)
+        for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), last + 1)
+    ]
+    INSERT_JOB.write(turn.sql, rows)
     for job, status in zip(jobs, statuses, strict=True):
         turn.count(job.spec.queue, status, 1)
     turn.write_tally()

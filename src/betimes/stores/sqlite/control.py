@@ -9,19 +9,20 @@ from betimes.core.job import JobEvent, JobStatus
 from betimes.errors import DuplicateJob, UnknownJob
 from betimes.ports import CancelAnswer, Cancellation, Hint
 from betimes.stores.sqlite.exchange import STEP_LIMIT
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.rows import array
+from betimes.stores.sqlite.statements import Records, statement
 from betimes.stores.sqlite.turn import Turn
 
 RUNNING = JobStatus.RUNNING
 
-LIVE_BY_ID = statement("live_by_id")
+LIVE_BY_ID = Records("live_by_id")
 REOPEN_JOB = statement("reopen_job")
 DELETE_FINISHED = statement("delete_finished")
-PARKED_UNDER = statement("parked_under")
+PARKED_UNDER = Records("parked_under")
 PAUSE_QUEUE = statement("pause_queue")
 RESUME_QUEUE = statement("resume_queue")
 FORGETTABLE = statement("forgettable")
-FORGET_KEY_OF = statement("forget_key_of")
+FORGET_KEYS_OF = statement("forget_keys_of")
 FORGET_KEYS = statement("forget_keys")
 FORGET_FIRES = statement("forget_fires")
 COUNT_PRUNED = statement("count_pruned")
@@ -52,7 +53,7 @@ def retry(turn: Turn, job_id: str, seq: int, *, by: str) -> Sequence[JobEvent]:
             raise DuplicateJob(f"another version of job {job.id!r} is {other.status.name}", job_id=job.id)
     turn.move(job, Retried(turn.now, by))
     turn.sql.execute(REOPEN_JOB, (seq,))
-    turn.sql.execute(DELETE_FINISHED, (seq,))
+    turn.sql.execute(DELETE_FINISHED, (array((seq,)),))
     turn.flush()
     return turn.changes
 
@@ -81,10 +82,11 @@ def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
     """Forget what ended longer ago than it is to be kept, with its keys; and keys and fires that are over."""
     sql = turn.sql
     before = turn.now - keep_us
-    seqs = sql.execute(FORGETTABLE, (turn.now, before, limit)).fetchall()
+    seqs = [seq for (seq,) in sql.execute(FORGETTABLE, (turn.now, before, limit)).fetchall()]
     if seqs:
-        sql.executemany(DELETE_FINISHED, seqs)
-        sql.executemany(FORGET_KEY_OF, seqs)
+        gone = (array(seqs),)
+        sql.execute(DELETE_FINISHED, gone)
+        sql.execute(FORGET_KEYS_OF, gone)
         sql.execute(COUNT_PRUNED, (len(seqs),))
     sql.execute(FORGET_KEYS, (turn.now, limit))
     sql.execute(FORGET_FIRES, (before, limit))

@@ -9,8 +9,8 @@ from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.lifecycle import is_current, is_repeated
 from betimes.core.transition import Transition, claim, repeated
 from betimes.ports import ClaimRequest, Exchange, Report
-from betimes.stores.sqlite.rows import Row, array
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.rows import array
+from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 from betimes.stores.sqlite.turn import Turn
 
 STEP_LIMIT = 500
@@ -19,13 +19,13 @@ STEP_LIMIT = 500
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 
 NEXT_AT = statement("next_at")
-EXPIRED = statement("expired")
-DELAYED_DUE = statement("delayed_due")
+EXPIRED = Records("expired")
+DELAYED_DUE = Records("delayed_due")
 READY_QUEUES = statement("ready_queues")
 PAUSED_QUEUES = statement("paused_queues")
 LEASE_HOLDS = statement("lease_holds")
-CLAIMABLE = statement("claimable")
-CLAIM_JOB = statement("claim_job")
+CLAIMABLE = Records("claimable")
+CLAIM_JOB = ManyRows("claim_job")
 
 
 def exchange(turn: Turn, reports: Sequence[Report], request: ClaimRequest | None) -> Exchange:
@@ -90,11 +90,11 @@ def claim_jobs(turn: Turn, request: ClaimRequest) -> list[Job]:
     rows: list[Row] = []
     for job in jobs:
         claim(job, worker, now)
-        rows.append((job.attempt, job.fence, worker, now, job.seq))
+        rows.append((job.seq, job.attempt, job.fence, worker, now))
         queue = job.spec.queue
         turn.count(queue, READY, -1)
         turn.count(queue, RUNNING, 1)
-    turn.sql.executemany(CLAIM_JOB, rows)
+    CLAIM_JOB.write(turn.sql, rows)
     assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
     return jobs
 
@@ -107,7 +107,7 @@ def _claimable(turn: Turn, request: ClaimRequest) -> list[Row]:
     scans = 0
     for queue in _queues(turn, request):
         for lane, limit in lanes.items():
-            rows += turn.sql.execute(CLAIMABLE, (queue, lane, turn.now, hold, limit)).fetchall()
+            rows += CLAIMABLE.read(turn.sql, (queue, lane, turn.now, hold, limit))
             scans += 1
     return rows if scans <= 1 else _first(rows, request.limit, dict(lanes))
 

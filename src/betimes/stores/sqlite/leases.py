@@ -14,8 +14,8 @@ from betimes.core.events import GivenBack, WorkerLost
 from betimes.core.job import JobEvent
 from betimes.ports import Beat, WorkerInfo
 from betimes.stores.sqlite.exchange import STEP_LIMIT
-from betimes.stores.sqlite.rows import Row, array, worker_of, worker_row
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.rows import array, worker_of, worker_row
+from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import Turn
 
 REGISTER_WORKER = statement("register_worker")
@@ -23,10 +23,10 @@ RENEW_LEASE = statement("renew_lease")
 DELETE_WORKER = statement("delete_worker")
 DECLARE_DEAD = statement("declare_dead")
 WORKERS = statement("workers")
-HELD_BY = statement("held_by")
+HELD_BY = Records("held_by")
 HOLDINGS = statement("holdings")
 HOLDS_ANY = statement("holds_any")
-LOST_JOBS = statement("lost_jobs")
+LOST_JOBS = Records("lost_jobs")
 
 
 def register(turn: Turn, worker: WorkerInfo) -> None:

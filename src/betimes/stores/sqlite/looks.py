@@ -12,11 +12,12 @@ from betimes.core.schedule import ScheduleRecord
 from betimes.ports import JobFilter, WorkerInfo
 from betimes.stores.sqlite.leases import WORKERS, lease_holds
 from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, worker_of
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
 
-LIST_LIVE = statement("list_live")
-LIST_ENDED = statement("list_ended")
+LIST_LIVE = Records("list_live")
+LIST_ENDED = Records("list_ended")
+LIVE_SEQS = statement("live_seqs")
 COUNTS = statement("counts")
 AHEAD = statement("ahead")
 READ_PRUNED = statement("read_pruned")
@@ -37,27 +38,22 @@ class Look:
 
     def version(self, seq: int) -> Job | None:
         """Return one version, live or ended."""
-        seqs = (array((seq,)),)
-        row = (
-            self._sql.execute(LIVE_BY_SEQ, seqs).fetchone()
-            or self._sql.execute(ENDED_BY_SEQ, seqs).fetchone()
-        )
-        return None if row is None else self._specs.job(row)
+        rows = LIVE_BY_SEQ.read(self._sql, (array((seq,)),)) or ENDED_BY_SEQ.read(self._sql, (array((seq,)),))
+        return self._specs.job(rows[0]) if rows else None
 
     def ended(self, seqs: Sequence[int]) -> dict[int, Job | None]:
         """Return those of these versions that have ended; None: pruned."""
         wanted = (array(seqs),)
-        live = {row[0] for row in self._sql.execute(LIVE_BY_SEQ, wanted).fetchall()}
+        live = {seq for (seq,) in self._sql.execute(LIVE_SEQS, wanted).fetchall()}
         found: dict[int, Job | None] = {
-            row[0]: self._specs.job(row) for row in self._sql.execute(ENDED_BY_SEQ, wanted).fetchall()
+            row[0]: self._specs.job(row) for row in ENDED_BY_SEQ.read(self._sql, wanted)
         }
         return found | {seq: None for seq in seqs if seq not in live and seq not in found}
 
     def newest(self, job_id: str) -> Job | None:
         """Return the newest version of an id."""
-        rows = [self._sql.execute(query, (job_id,)).fetchone() for query in (NEWEST_LIVE, NEWEST_ENDED)]
-        row = max((row for row in rows if row is not None), default=None, key=lambda row: row[0])
-        return None if row is None else self._specs.job(row)
+        rows = [*NEWEST_LIVE.read(self._sql, (job_id,)), *NEWEST_ENDED.read(self._sql, (job_id,))]
+        return self._specs.job(max(rows, key=_seq)) if rows else None
 
     def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs, newest first."""
@@ -67,8 +63,7 @@ class Look:
             queries = [LIST_ENDED if status.is_terminal else LIST_LIVE]
         text = None if status is None else TEXT[status]
         values = (text, which.task, which.queue, which.tag, which.before, which.limit)
-        lists = [self._sql.execute(query, values).fetchall() for query in queries]
-        rows = merge(*lists, key=lambda row: row[0], reverse=True)
+        rows = merge(*(query.read(self._sql, values) for query in queries), key=_seq, reverse=True)
         return [self._specs.job(row) for row in islice(rows, which.limit)]
 
     def counts(self) -> dict[str, dict[JobStatus, int]]:
@@ -107,3 +102,7 @@ class Look:
         """List schedules, or the due ones."""
         query, values = (SCHEDULES, (limit,)) if due_by is None else (DUE_SCHEDULES, (due_by, limit))
         return [self._specs.schedule(row) for row in self._sql.execute(query, values).fetchall()]
+
+
+def _seq(row: Row) -> int:
+    return int(row[0])

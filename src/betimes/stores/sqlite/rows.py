@@ -7,15 +7,14 @@ from a row to a `Job`. What few jobs need travels as JSON, and is made only wher
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from betimes.core.job import AttemptOutcome, ErrorInfo, Job, JobSpec, JobStatus
 from betimes.core.schedule import ScheduleRecord
 from betimes.ports import WorkerInfo
-
-Row: TypeAlias = tuple[Any, ...]
+from betimes.stores.sqlite.statements import Row
 
 SPECS_KEPT = 1000
 """How many different specs are kept in either direction before the memory is cleared."""
@@ -110,12 +109,14 @@ class Specs:
         """Return the job that a row of either view describes."""
         job = Job.__new__(Job)
         (
-            job.seq, job.id, task, queue, lane, priority, options, job.payload, job.submitted_at, job.run_at,
+            job.seq, job.id, task, queue, lane, priority, options, payload, job.submitted_at, job.run_at,
             job.sort_key, status, job.attempt, job.fence, job.worker, job.started_at, job.finished_at,
-            job.expires_at, job.unmet, job.parked, cancel_requested, rare, job.result, _,
+            job.expires_at, job.unmet, job.parked, cancel_requested, rare, result, _,
         ) = row  # fmt: skip
         job.spec = self.spec((task, queue, lane, priority, options))
         job.status = STATUS[status]
+        job.payload = payload.encode()
+        job.result = None if result is None else result.encode()
         job.cancel_requested = cancel_requested == 1
         job.terms = None
         unusual = _NOTHING_RARE if rare is None else _decode_rare(rare)
@@ -131,7 +132,7 @@ class Specs:
     def new_row(self, job: Job, *, seq: int, status: JobStatus, token: str | None = None) -> Row:
         """Return the values of `insert_job`."""
         return (
-            seq, job.id, *self.columns(job.spec), job.payload, job.submitted_at, job.run_at, job.sort_key,
+            seq, job.id, *self.columns(job.spec), job.payload.decode(), job.submitted_at, job.run_at, job.sort_key,
             TEXT[status], job.expires_at, job.unmet, rare_text(job), token,
         )  # fmt: skip
 
@@ -139,8 +140,8 @@ class Specs:
         """Return the schedule that a row describes."""
         return ScheduleRecord(
             id=row[0],
-            spec=self.spec(row[1:6]),
-            payload=row[6],
+            spec=self.spec((row[1], row[2], row[3], row[4], row[5])),
+            payload=row[6].encode(),
             definition=row[7],
             next_fire_at=row[8],
             version=row[9],
@@ -153,7 +154,7 @@ class Specs:
     def schedule_row(self, record: ScheduleRecord, *, version: int) -> Row:
         """Return the values of `save_schedule`."""
         return (
-            record.id, *self.columns(record.spec), record.payload, record.definition, record.next_fire_at, version,
+            record.id, *self.columns(record.spec), record.payload.decode(), record.definition, record.next_fire_at, version,
             int(record.paused), record.last_fire_at, record.fired, record.skipped,
         )  # fmt: skip
 
@@ -185,8 +186,8 @@ def rare_text(job: Job) -> str | None:
 def changed_row(job: Job) -> Row:
     """Return the values of `update_job`."""
     return (
-        TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at, job.unmet,
-        job.parked, int(job.cancel_requested), rare_text(job), job.seq,
+        job.seq, TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at,
+        job.unmet, job.parked, int(job.cancel_requested), rare_text(job),
     )  # fmt: skip
 
 
@@ -195,9 +196,10 @@ def finished_row(job: Job) -> Row:
     keep_s = job.spec.keep_s
     finished_at = job.finished_at or 0
     forget_at = None if keep_s is None else finished_at + round(keep_s * 1_000_000)
+    result = None if job.result is None else job.result.decode()
     return (
-        job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at, job.expires_at,
-        int(job.cancel_requested), rare_text(job), job.result, forget_at, job.seq,
+        job.seq, job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at, job.expires_at,
+        int(job.cancel_requested), rare_text(job), result, forget_at,
     )  # fmt: skip
 
 

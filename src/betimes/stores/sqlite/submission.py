@@ -16,16 +16,17 @@ from betimes.core.lifecycle import place
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import Hint
 from betimes.stores.sqlite.arrivals import INSERT_JOB, take_numbers
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.rows import array
+from betimes.stores.sqlite.statements import ManyRows, Records, statement
 from betimes.stores.sqlite.turn import Turn
 
 RUNNING = JobStatus.RUNNING
 
-LIVE_BY_ID = statement("live_by_id")
+LIVE_BY_ID = Records("live_by_id")
 BY_TOKEN = statement("by_token")
 KEY_BY_NAME = statement("key_by_name")
 REMEMBER_KEY = statement("remember_key")
-ADD_DEPENDENCY = statement("add_dependency")
+ADD_DEPENDENCY = ManyRows("add_dependency")
 MARK_AWAITED = statement("mark_awaited")
 
 NO_TERMS = Terms()
@@ -72,7 +73,8 @@ class Submission:
         for (job, terms), needed in zip(self._new, needs, strict=True):
             self._keep(job, terms, needed)
         self._turn.flush()
-        self._turn.sql.executemany(MARK_AWAITED, [(seq,) for seq in self._awaited])
+        if self._awaited:
+            self._turn.sql.execute(MARK_AWAITED, (array(self._awaited),))
 
     def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
         """Write what became of the jobs into the records given, and return by position what was made or found."""
@@ -187,7 +189,7 @@ class Submission:
         lost = self._link(job, needs)
         job.status = place(job, turn.now)
         token = terms.token if terms.named else None
-        turn.sql.execute(INSERT_JOB, turn.specs.new_row(job, seq=job.seq, status=job.status, token=token))
+        INSERT_JOB.write(turn.sql, [turn.specs.new_row(job, seq=job.seq, status=job.status, token=token)])
         turn.count(job.spec.queue, job.status, 1)
         turn.hints.add(Hint.WORK)
         turn.changes.append(JobEvent(job, None, job.status, at_us=turn.now))
@@ -211,7 +213,7 @@ class Submission:
             met = is_met(need, parent.status)
             if met is None:
                 job.unmet += 1
-                turn.sql.execute(ADD_DEPENDENCY, (parent.seq, job.seq, need.value))
+                ADD_DEPENDENCY.write(turn.sql, [(parent.seq, job.seq, need.value)])
                 turn.awaited.add(parent.seq)
                 self._awaited.add(parent.seq)
             elif not met:

@@ -15,22 +15,22 @@ from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, enter
 from betimes.ports import Hint
-from betimes.stores.sqlite.rows import TEXT, Row, Specs, array, changed_row, finished_row
-from betimes.stores.sqlite.statements import statement
+from betimes.stores.sqlite.rows import TEXT, Specs, array, changed_row, finished_row
+from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 
 BLOCKED, RUNNING = JobStatus.BLOCKED, JobStatus.RUNNING
 
-LIVE_BY_SEQ = statement("live_by_seq")
-ENDED_BY_SEQ = statement("ended_by_seq")
-UPDATE_JOB = statement("update_job")
-FINISH_JOB = statement("finish_job")
+LIVE_BY_SEQ = Records("live_by_seq")
+ENDED_BY_SEQ = Records("ended_by_seq")
+UPDATE_JOB = ManyRows("update_job")
+FINISH_JOB = ManyRows("finish_job")
 DELETE_JOB = statement("delete_job")
 DELETE_DEPENDENCIES = statement("delete_dependencies")
 DELETE_DEPENDENTS = statement("delete_dependents")
 DEPENDENTS = statement("dependents")
-NEWEST_LIVE = statement("newest_live")
-NEWEST_ENDED = statement("newest_ended")
-ADD_TO_TALLY = statement("add_to_tally")
+NEWEST_LIVE = Records("newest_live")
+NEWEST_ENDED = Records("newest_ended")
+ADD_TO_TALLY = ManyRows("add_to_tally")
 
 
 class Turn:
@@ -73,7 +73,7 @@ class Turn:
         self.changes: list[JobEvent] = []
         self._dirty: dict[int, Job] = {}
         self._ended: list[Job] = []
-        self._unblocked: list[tuple[int]] = []
+        self._unblocked: list[int] = []
         self._tally: dict[tuple[str, JobStatus], int] = {}
 
     # reading
@@ -88,10 +88,10 @@ class Turn:
                 self.awaited.add(job.seq)
         return job
 
-    def read(self, query: str, values: Sequence[object]) -> list[Job]:
-        """Return the live jobs that a query answers with."""
+    def read(self, query: Records, values: Row) -> list[Job]:
+        """Return the live jobs that a query answers with, in its order."""
         take = self.take
-        return [take(row) for row in self.sql.execute(query, values).fetchall()]
+        return [take(row) for row in query.read(self.sql, values)]
 
     def load(self, seqs: Iterable[int]) -> dict[int, Job]:
         """Load live jobs by number, those not loaded yet with one look, and return all that are loaded."""
@@ -104,8 +104,7 @@ class Turn:
         """Read ended jobs by number."""
         if not seqs:
             return {}
-        rows = self.sql.execute(ENDED_BY_SEQ, (array(seqs),)).fetchall()
-        return {row[0]: self.specs.job(row) for row in rows}
+        return {row[0]: self.specs.job(row) for row in ENDED_BY_SEQ.read(self.sql, (array(seqs),))}
 
     def version(self, seq: int) -> Job | None:
         """Return one version, live or ended."""
@@ -113,11 +112,11 @@ class Turn:
 
     def newest(self, job_id: str) -> Job | None:
         """Return the newest version of an id, live or ended."""
-        live = self.sql.execute(NEWEST_LIVE, (job_id,)).fetchone()
-        ended = self.sql.execute(NEWEST_ENDED, (job_id,)).fetchone()
-        if live is not None and (ended is None or live[0] > ended[0]):
-            return self.take(live)
-        return None if ended is None else self.specs.job(ended)
+        live = NEWEST_LIVE.read(self.sql, (job_id,))
+        ended = NEWEST_ENDED.read(self.sql, (job_id,))
+        if live and (not ended or live[0][0] > ended[0][0]):
+            return self.take(live[0])
+        return self.specs.job(ended[0]) if ended else None
 
     # changing
 
@@ -147,7 +146,7 @@ class Turn:
         if not before.is_terminal:
             self.count(queue, before, -1)
         if before is BLOCKED:
-            self._unblocked.append((job.seq,))
+            self._unblocked.append(job.seq)
         if after.is_terminal:
             self._ended.append(job)
             self.hints.add(Hint.ENDED)
@@ -174,7 +173,7 @@ class Turn:
 
     def _settle_one_level(self, ended: dict[int, Job]) -> None:
         edges = self.sql.execute(DEPENDENTS, (array(ended),)).fetchall()
-        self.sql.executemany(DELETE_DEPENDENTS, [(seq,) for seq in ended])
+        self.sql.execute(DELETE_DEPENDENTS, (array(ended),))
         jobs = self.load({child for _, child, _ in edges})
         for parent, child, need in edges:
             job = jobs.get(child)
@@ -194,33 +193,33 @@ class Turn:
             self._write_jobs(self._dirty.values())
             self._dirty = {}
         if self._unblocked:
-            self.sql.executemany(DELETE_DEPENDENCIES, self._unblocked)
+            self.sql.execute(DELETE_DEPENDENCIES, (array(self._unblocked),))
             self._unblocked = []
         self.write_tally()
 
     def _write_jobs(self, jobs: Iterable[Job]) -> None:
-        finished: list[Row] = []
-        gone: list[tuple[int]] = []
         changed: list[Row] = []
+        finished: list[Row] = []
+        gone: list[int] = []
         for job in jobs:
             if job.finished_at is None:
                 changed.append(changed_row(job))
             else:
                 finished.append(finished_row(job))
-                gone.append((job.seq,))
+                gone.append(job.seq)
                 self.jobs.pop(job.seq, None)
         sql = self.sql
         if changed:
-            sql.executemany(UPDATE_JOB, changed)
+            UPDATE_JOB.write(sql, changed)
         if finished:
-            sql.executemany(FINISH_JOB, finished)
-            sql.executemany(DELETE_JOB, gone)
+            FINISH_JOB.write(sql, finished)
+            sql.execute(DELETE_JOB, (array(gone),))
 
     def write_tally(self) -> None:
         """Write the counts."""
         counts = [(queue, TEXT[status], jobs) for (queue, status), jobs in self._tally.items() if jobs]
         if counts:
-            self.sql.executemany(ADD_TO_TALLY, counts)
+            ADD_TO_TALLY.write(self.sql, counts)
         self._tally.clear()
 
 

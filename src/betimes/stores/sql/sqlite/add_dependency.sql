@@ -1,2 +1,2 @@
--- Remember that a job waits for another.
+-- Remember which jobs wait for which.
 INSERT INTO betimes_dependency (parent, child, need) VALUES (?, ?, ?);

@@ -1,3 +1,3 @@
--- Count jobs of a queue into (or, negative, out of) a status.
+-- Count jobs of queues into (or, negative, out of) statuses.
 INSERT INTO betimes_tally (queue, status, jobs) VALUES (?, ?, ?)
 ON CONFLICT (queue, status) DO UPDATE SET jobs = jobs + excluded.jobs;

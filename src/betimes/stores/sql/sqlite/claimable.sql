@@ -1,5 +1,5 @@
 -- Read the first claimable jobs of a queue and lane, without those to be held back (a JSON array of numbers).
-SELECT * FROM betimes_live
+SELECT record FROM betimes_live
 WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2
     AND (expires_at IS NULL OR expires_at > ?3 OR started_at IS NOT NULL)
     AND seq NOT IN (SELECT value FROM json_each(?4))

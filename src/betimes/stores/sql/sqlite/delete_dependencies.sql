@@ -1,2 +1,2 @@
--- Forget what a job waited for.
-DELETE FROM betimes_dependency WHERE child = ?;
+-- Forget what jobs waited for (a JSON array of numbers).
+DELETE FROM betimes_dependency WHERE child IN (SELECT value FROM json_each(?));

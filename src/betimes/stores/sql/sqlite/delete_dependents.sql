@@ -1,2 +1,2 @@
--- Forget who waited for a job.
-DELETE FROM betimes_dependency WHERE parent = ?;
+-- Forget who waited for jobs (a JSON array of numbers).
+DELETE FROM betimes_dependency WHERE parent IN (SELECT value FROM json_each(?));

@@ -1,2 +1,2 @@
--- Take away the row of an ended job that lives again.
-DELETE FROM betimes_finished WHERE seq = ?;
+-- Take away the rows of ended jobs (a JSON array of numbers).
+DELETE FROM betimes_finished WHERE seq IN (SELECT value FROM json_each(?));

@@ -1,2 +1,2 @@
--- Take away the live row of a job that has ended.
-DELETE FROM betimes_job WHERE seq = ?;
+-- Take away the live rows of jobs that have ended (a JSON array of numbers).
+DELETE FROM betimes_job WHERE seq IN (SELECT value FROM json_each(?));

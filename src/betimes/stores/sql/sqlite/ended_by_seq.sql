@@ -1,2 +1,2 @@
 -- Read ended jobs by their numbers (a JSON array).
-SELECT * FROM betimes_ended WHERE seq IN (SELECT value FROM json_each(?));
+SELECT record FROM betimes_ended WHERE seq IN (SELECT value FROM json_each(?));

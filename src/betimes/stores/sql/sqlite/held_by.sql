@@ -1,2 +1,2 @@
 -- Read the jobs that a worker holds.
-SELECT * FROM betimes_live WHERE worker IS NOT NULL AND worker = ? ORDER BY seq;
+SELECT record FROM betimes_live WHERE worker IS NOT NULL AND worker = ? ORDER BY seq;

@@ -1,5 +1,5 @@
 -- List ended jobs, newest first.
-SELECT * FROM betimes_ended
+SELECT record FROM betimes_ended
 WHERE (?1 IS NULL OR status = ?1)
     AND (?2 IS NULL OR task = ?2)
     AND (?3 IS NULL OR queue = ?3)

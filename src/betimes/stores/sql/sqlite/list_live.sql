@@ -1,5 +1,5 @@
 -- List live jobs, newest first.
-SELECT * FROM betimes_live
+SELECT record FROM betimes_live
 WHERE (?1 IS NULL OR status = ?1)
     AND (?2 IS NULL OR task = ?2)
     AND (?3 IS NULL OR queue = ?3)

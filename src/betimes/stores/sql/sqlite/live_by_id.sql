@@ -1,2 +1,2 @@
 -- Read the live versions of an id, oldest first.
-SELECT * FROM betimes_live WHERE id = ? ORDER BY seq;
+SELECT record FROM betimes_live WHERE id = ? ORDER BY seq;

@@ -1,2 +1,2 @@
 -- Read live jobs by their numbers (a JSON array).
-SELECT * FROM betimes_live WHERE seq IN (SELECT value FROM json_each(?));
+SELECT record FROM betimes_live WHERE seq IN (SELECT value FROM json_each(?));

@@ -1,2 +1,2 @@
 -- Read the newest ended version of an id.
-SELECT * FROM betimes_ended WHERE id = ? ORDER BY seq DESC LIMIT 1;
+SELECT record FROM betimes_ended WHERE id = ? ORDER BY seq DESC LIMIT 1;

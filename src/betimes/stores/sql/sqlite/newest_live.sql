@@ -1,2 +1,2 @@
 -- Read the newest live version of an id.
-SELECT * FROM betimes_live WHERE id = ? ORDER BY seq DESC LIMIT 1;
+SELECT record FROM betimes_live WHERE id = ? ORDER BY seq DESC LIMIT 1;

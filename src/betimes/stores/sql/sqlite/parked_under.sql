@@ -1,2 +1,2 @@
 -- Read jobs parked under a name, in the order of submission.
-SELECT * FROM betimes_live WHERE parked IS NOT NULL AND parked = ? ORDER BY seq LIMIT ?;
+SELECT record FROM betimes_live WHERE parked IS NOT NULL AND parked = ? ORDER BY seq LIMIT ?;

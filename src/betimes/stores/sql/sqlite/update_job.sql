@@ -1,5 +1,20 @@
--- Write what may change of a live job.
+-- Write what may change of live jobs.
+WITH changed (
+    seq, status, run_at, attempt, fence, worker, started_at, expires_at, unmet, parked, cancel_requested, rare
+) AS (
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
 UPDATE betimes_job
-SET status = ?, run_at = ?, attempt = ?, fence = ?, worker = ?, started_at = ?, expires_at = ?, unmet = ?, parked = ?,
-    cancel_requested = ?, rare = ?
-WHERE seq = ?;
+SET status = changed.status,
+    run_at = changed.run_at,
+    attempt = changed.attempt,
+    fence = changed.fence,
+    worker = changed.worker,
+    started_at = changed.started_at,
+    expires_at = changed.expires_at,
+    unmet = changed.unmet,
+    parked = changed.parked,
+    cancel_requested = changed.cancel_requested,
+    rare = changed.rare
+FROM changed
+WHERE betimes_job.seq = changed.seq;

@@ -18,7 +18,7 @@ CREATE TABLE betimes_job (
     lane TEXT NOT NULL,
     priority INTEGER NOT NULL,
     options TEXT,
-    payload BLOB NOT NULL,
+    payload TEXT NOT NULL,
     submitted_at INTEGER NOT NULL,
     run_at INTEGER NOT NULL,
     sort_key INTEGER NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE betimes_finished (
     lane TEXT NOT NULL,
     priority INTEGER NOT NULL,
     options TEXT,
-    payload BLOB NOT NULL,
+    payload TEXT NOT NULL,
     submitted_at INTEGER NOT NULL,
     run_at INTEGER NOT NULL,
     sort_key INTEGER NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE betimes_finished (
     expires_at INTEGER,
     cancel_requested INTEGER NOT NULL,
     rare TEXT,
-    result BLOB,
+    result TEXT,
     token TEXT,
     forget_at INTEGER
 ) STRICT;
@@ -127,7 +127,7 @@ CREATE TABLE betimes_schedule (
     lane TEXT NOT NULL,
     priority INTEGER NOT NULL,
     options TEXT,
-    payload BLOB NOT NULL,
+    payload TEXT NOT NULL,
     definition TEXT NOT NULL,
     next_fire_at INTEGER,
     version INTEGER NOT NULL,
@@ -149,16 +149,22 @@ CREATE TABLE betimes_fire (
 
 CREATE INDEX betimes_fire_at ON betimes_fire (fire_at);
 
--- The two views give live and ended jobs the same columns, in the order in which the code reads them.
+-- The two views give live and ended jobs the same columns. `record` is the whole job as a JSON array, in the order in
+-- which the code reads it: a hundred jobs are then read in one step, as one text.
 CREATE VIEW betimes_live AS
-SELECT seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
-    worker, started_at, NULL AS finished_at, expires_at, unmet, parked, cancel_requested, rare, NULL AS result, awaited
+SELECT seq, id, task, queue, lane, options, run_at, sort_key, status, worker, started_at, expires_at, parked,
+    json_array(
+        seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
+        worker, started_at, NULL, expires_at, unmet, parked, cancel_requested, rare, NULL, awaited
+    ) AS record
 FROM betimes_job;
 
 CREATE VIEW betimes_ended AS
-SELECT seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
-    NULL AS worker, started_at, finished_at, expires_at, 0 AS unmet, NULL AS parked, cancel_requested, rare, result,
-    0 AS awaited
+SELECT seq, id, task, queue, lane, options, status,
+    json_array(
+        seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
+        NULL, started_at, finished_at, expires_at, 0, NULL, cancel_requested, rare, result, 0
+    ) AS record
 FROM betimes_finished;
 
 INSERT INTO betimes_meta (name, value) VALUES ('schema_version', 1), ('last_seq', 0), ('pruned', 0);

@@ -1,2 +1,0 @@
--- Forget the idempotency keys of a job.
-DELETE FROM betimes_key WHERE seq = ?;
