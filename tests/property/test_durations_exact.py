@@ -76,3 +76,9 @@ def test_an_instant_is_its_local_time_less_its_offset(local: datetime, fold: int
     assert instant_us(moment, name="run_at") == instant_us(naive, name="run_at") - offset // timedelta(
         microseconds=1
     )
+
+
+@given(st.fractions(0, 1_000, max_denominator=1_000).filter(lambda one: 1_000 % one.denominator == 0))
+def test_text_is_rounded_to_even(us: Fraction) -> None:
+    text = f"{us.numerator * (1_000 // us.denominator) / 1_000:.3f}us"
+    assert duration_us(text, name="d", allow_zero=True) == (round(us) or (us > 0))

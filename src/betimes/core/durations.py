@@ -10,6 +10,7 @@ import math
 import re
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from betimes.core.job import EPOCH, Micros
@@ -62,7 +63,7 @@ def duration_us(value: object, *, name: str, allow_zero: bool = False) -> Micros
         return value * _SECOND_US
     exact = _exact_us(value, name)
     _check_range(exact, value, name, allow_zero=allow_zero)
-    return max(round(exact), 1 if exact else 0)
+    return _rounded(*exact) or int(exact[0] > 0)
 
 
 def duration_s(value: object, *, name: str, allow_zero: bool = False) -> float:
@@ -86,7 +87,7 @@ def duration_s(value: object, *, name: str, allow_zero: bool = False) -> float:
         return value
     exact = _exact_us(value, name)
     _check_range(exact, value, name, allow_zero=allow_zero)
-    return float(exact / _SECOND_US)
+    return exact[0] / (exact[1] * _SECOND_US)
 
 
 def instant_us(value: object, *, name: str) -> Micros:
@@ -129,10 +130,10 @@ def from_us(us: Micros) -> datetime:
         raise ConfigurationError(f"{us} µs since 1970 lies outside the years 1…9999") from None
 
 
-def _exact_us(value: object, name: str) -> Fraction:
-    """The exact amount in microseconds, its sign and size not yet judged."""
+def _exact_us(value: object, name: str) -> tuple[int, int]:
+    """The exact amount in microseconds as numerator and denominator, its sign and size not yet judged."""
     if isinstance(value, timedelta):
-        return Fraction((value.days * 86_400 + value.seconds) * _SECOND_US + value.microseconds)
+        return (value.days * 86_400 + value.seconds) * _SECOND_US + value.microseconds, 1
     if isinstance(value, str):
         return _text_us(value, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -141,24 +142,42 @@ def _exact_us(value: object, name: str) -> Fraction:
         raise ConfigurationError(
             f"{name} must be finite, not {value}; where it can be switched off, None does so"
         )
-    return Fraction(value) * _SECOND_US
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * _SECOND_US, denominator
 
 
-def _text_us(text: str, name: str) -> Fraction:
-    match = _TEXT.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
-    if match is None or match.lastindex is None:
+def _text_us(text: str, name: str) -> tuple[int, int]:
+    exact = _parsed(text) if len(text) <= _MAX_TEXT else None
+    if exact is None:
         raise ConfigurationError(
             f"{name}={shown(text)} is no duration: write {_FORMS}; "
             f"the units are {', '.join(_UNITS_US)}, the largest first, each once"
         )
+    return exact
+
+
+@lru_cache(maxsize=256)  # Programs write few durations, and write them at every submit.
+def _parsed(text: str) -> tuple[int, int] | None:
+    match = _TEXT.fullmatch(text.strip())
+    if match is None or match.lastindex is None:
+        return None
     amounts = zip(match.groups(), _UNITS_US.values(), strict=True)
-    return sum((Fraction(amount) * unit for amount, unit in amounts if amount), Fraction(0))
+    return sum(
+        (Fraction(amount) * unit for amount, unit in amounts if amount), Fraction(0)
+    ).as_integer_ratio()
 
 
-def _check_range(exact: Fraction, value: object, name: str, *, allow_zero: bool) -> None:
-    if exact < 0:
+def _check_range(exact: tuple[int, int], value: object, name: str, *, allow_zero: bool) -> None:
+    numerator, denominator = exact
+    if numerator < 0:
         raise ConfigurationError(f"{name} must not be negative, and is {shown(value)}")
-    if exact == 0 and not allow_zero:
+    if numerator == 0 and not allow_zero:
         raise ConfigurationError(f"{name} must be more than zero, and is {shown(value)}")
-    if exact > MAX_DURATION_US:
+    if numerator > MAX_DURATION_US * denominator:
         raise ConfigurationError(f"{name} must be at most 100 years, and is {shown(value)}")
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """The nearest whole number, halves to even."""
+    whole, rest = divmod(numerator, denominator)
+    return whole + (2 * rest + (whole & 1) > denominator)

@@ -68,7 +68,7 @@ class RetryPolicy:
         max_attempts: int,
         base_delay: Duration = 1.0,
         max_delay: Duration | None = 60.0,
-        jitter: bool = True,  # noqa: FBT001, FBT002 - the order is documented
+        jitter: bool = True,
         retry_on: type[BaseException] | Iterable[type[BaseException]] = (Exception,),
         *,
         never: type[BaseException] | Iterable[type[BaseException]] = (),
