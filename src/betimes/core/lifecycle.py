@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from betimes.core.claiming import is_due, is_expired
 from betimes.core.events import (
     CancelRequested,
     Claimed,
@@ -140,7 +141,7 @@ def _dependency_failed(_job: Job, event: DependencyFailed) -> Transition:
 
 
 def _promoted(job: Job, event: Promoted) -> Transition:
-    if job.run_at > event.at:
+    if not is_due(job, event.at):
         raise IllegalTransition("Promoted before run_at", status=job.status.value, event="Promoted")
     return Transition(DELAYED, READY, event.at)
 
@@ -236,7 +237,7 @@ def _superseded(job: Job, event: Superseded) -> Transition:
 
 
 def _expired(job: Job, event: Expired) -> Transition:
-    if job.expires_at is None or event.at < job.expires_at or job.started_at is not None:
+    if not is_expired(job, event.at):
         raise IllegalTransition(
             "Expired before expires_at, or after the first start", status=job.status.value, event="Expired"
         )

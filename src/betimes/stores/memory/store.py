@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 
+from betimes.core.claiming import is_expired
 from betimes.core.events import (
     CancelRequested,
     Expired,
@@ -294,7 +295,7 @@ class MemoryStore(Store):
                     held_back.append(job)
                     continue
                 if job.expires_at is not None and job.started_at is None:
-                    if job.expires_at <= now:
+                    if is_expired(job, now):
                         self._waiting.push_ready(job)
                         self._moves.move(job, Expired(now))
                         continue
