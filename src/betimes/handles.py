@@ -152,6 +152,8 @@ class JobHandle(Generic[R]):
     # Slots: one is made for each submit.
     __slots__ = ("_job", "_scheduler")
 
+    payload_hint = "pass its `.id`, and name the job in `depends_on`"
+
     def __init__(self, scheduler: Scheduler, job: Job) -> None:
         self._scheduler = scheduler
         self._job = job

@@ -142,6 +142,8 @@ class Task(Submitter[P, R]):
         fn: the function itself.
     """
 
+    payload_hint = "code is not stored: pass its `.name`, or the `.id` of a job of it"
+
     def __init__(self, scheduler: Scheduler, definition: TaskDefinition) -> None:
         options = None if definition.expires_us is None else SubmitOptions(expires_us=definition.expires_us)
         super().__init__(scheduler, definition, definition.spec, options)
