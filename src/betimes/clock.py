@@ -137,10 +137,13 @@ class IdMaker:
 
     def __call__(self) -> str:
         """A new id, greater than every id this maker has made before."""
+        return self.at(self._now())
+
+    def at(self, now: int) -> str:
+        """A new id, for a caller who has just read the wall clock: `now` is what it said, in microseconds."""
         while True:
             block = self._block
             until, before, counts, after = block
-            now = self._now()
             if now < until:
                 digits = next(counts, None)
                 if digits is not None:

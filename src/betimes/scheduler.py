@@ -145,7 +145,7 @@ class Scheduler(Registrar, Submitting):
             new_executors=lambda: make_executors(settings, threads) | given,
             rng=self._rng,
         )
-        Submitting.__init__(self, engine, JobMaker(self._store.now, self._new_id, strategy))
+        Submitting.__init__(self, engine, JobMaker(self._store.now, self._new_id.at, strategy))
 
     def __repr__(self) -> str:
         state = "open" if self._engine.is_open else "not open"

@@ -19,14 +19,14 @@ class JobMaker:
 
     Args:
         now: the store's clock.
-        new_id: makes ids.
+        new_id: makes an id, given the instant.
         strategy: gives each job its key.
     """
 
     __slots__ = ("_is_plain", "_new_id", "_now", "_strategy")
 
     def __init__(
-        self, now: Callable[[], Micros], new_id: Callable[[], str], strategy: SchedulingStrategy
+        self, now: Callable[[], Micros], new_id: Callable[[Micros], str], strategy: SchedulingStrategy
     ) -> None:
         self._now = now
         self._new_id = new_id
@@ -47,7 +47,7 @@ class JobMaker:
         """
         now = self._now()
         if options is None and not after:
-            job = Job(self._new_id(), spec, payload, submitted_at=now, run_at=now)
+            job = Job(self._new_id(now), spec, payload, submitted_at=now, run_at=now)
         else:
             job = self._on_terms(spec, payload, options or SubmitOptions(), now)
             self._depend(job, options, after)
@@ -60,7 +60,7 @@ class JobMaker:
         if expires_at is None and options.expires_us is not None:
             expires_at = now + options.expires_us
         return Job(
-            options.job_id or self._new_id(),
+            options.job_id or self._new_id(now),
             spec,
             payload,
             submitted_at=now,
@@ -74,7 +74,7 @@ class JobMaker:
             return None
         return Terms(
             named=options.job_id is not None,
-            token=None if options.job_id is None else self._new_id(),
+            token=None if options.job_id is None else self._new_id(now),
             replace=options.replace,
             key=options.key,
             key_until=now + options.key_for_us,

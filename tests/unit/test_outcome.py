@@ -19,7 +19,6 @@ from betimes.core.outcome import (
     AskedToCancel,
     AskedToSnooze,
     Raised,
-    Returned,
     error_info,
     event_of,
     outcome_of,
@@ -162,7 +161,7 @@ def test_case_050_a_cancelled_error_of_the_codes_own_is_a_failure_and_not_retrie
 
 
 def test_each_outcome_is_one_event() -> None:
-    assert event_of(Returned(b"1"), at=NOW, retry_in_us=5) == Succeeded(NOW, b"1")
+    assert event_of(Succeeded(0, b"1"), at=NOW, retry_in_us=5) == Succeeded(NOW, b"1")
     assert event_of(Raised(BOOM, may_retry=True), at=NOW, retry_in_us=5) == Errored(NOW, BOOM, 5)
     assert event_of(Raised(BOOM, may_retry=True), at=NOW, retry_in_us=None) == Errored(NOW, BOOM)
     assert event_of(AskedToSnooze(7), at=NOW, retry_in_us=None) == Snoozed(NOW, 7)

@@ -6,11 +6,11 @@ SQL and JSON. Durations are float seconds whose names end in `_s`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 Micros: TypeAlias = int
 """An instant: microseconds since 1970-01-01T00:00:00Z."""
@@ -312,3 +312,31 @@ class JobEvent:
     def __repr__(self) -> str:
         before = self.before.value if self.before else "-"
         return f"<JobEvent {self.job_id} {before} → {self.after.value} attempt={self.attempt}>"
+
+
+class Arrivals(Sequence[JobEvent]):
+    """The events of new jobs that wait where they were put: made only when somebody reads them.
+
+    To be read before anything else happens to the jobs.
+    """
+
+    __slots__ = ("_at_us", "jobs")
+
+    def __init__(self, jobs: Sequence[Job], at_us: Micros) -> None:
+        """Speak of these jobs, submitted at this instant."""
+        self.jobs = jobs
+        self._at_us = at_us
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @overload
+    def __getitem__(self, index: int) -> JobEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[JobEvent]: ...
+
+    def __getitem__(self, index: int | slice) -> JobEvent | list[JobEvent]:
+        if isinstance(index, slice):
+            return [JobEvent(job, None, job.status, at_us=self._at_us) for job in self.jobs[index]]
+        job = self.jobs[index]
+        return JobEvent(job, None, job.status, at_us=self._at_us)

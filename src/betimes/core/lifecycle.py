@@ -49,7 +49,7 @@ from betimes.core.job import (
     JobStatus,
     Micros,
 )
-from betimes.core.transition import Transition
+from betimes.core.transition import Completion, Transition
 from betimes.errors import IllegalTransition
 
 CRASH_BUDGET = 3
@@ -155,7 +155,7 @@ def _claimed(job: Job, event: Claimed) -> Transition:
 def _succeeded(job: Job, event: Succeeded) -> Transition:
     if job.cancel_requested:
         return _withdraw(job, event.at)
-    return Transition(RUNNING, COMPLETED, event.at, result=event.result)
+    return Completion(event.at, event.result)
 
 
 def _errored(job: Job, event: Errored) -> Transition:

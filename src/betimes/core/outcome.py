@@ -21,13 +21,6 @@ TRACEBACK_KEPT = 50_000
 """Characters kept of an error's message and traceback; of the latter, the end, where the error stands."""
 
 
-@dataclass(slots=True)
-class Returned:
-    """The code returned; `result` is the value as JSON. (Not frozen: one is made for each attempt.)"""
-
-    result: bytes
-
-
 @dataclass(frozen=True, slots=True)
 class Raised:
     """The code raised; `may_retry` is what the retry policy says of this error."""
@@ -50,7 +43,8 @@ class AskedToCancel:
     reason: str
 
 
-Outcome: TypeAlias = Returned | Raised | AskedToSnooze | AskedToCancel
+Outcome: TypeAlias = Succeeded | Raised | AskedToSnooze | AskedToCancel
+"""A return is the event itself, its instant 0 until it is reported: nothing else is made for each job."""
 
 
 def error_info(error: BaseException) -> ErrorInfo:
@@ -97,7 +91,7 @@ def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -
 
 def event_of(outcome: Outcome, *, at: Micros, retry_in_us: int | None) -> Event:
     """Turn an outcome into the event to report; `retry_in_us` is the back-off drawn, where it may retry."""
-    if type(outcome) is Returned:
+    if type(outcome) is Succeeded:
         return Succeeded(at, outcome.result)
     if isinstance(outcome, Raised):
         return Errored(at, outcome.error, retry_in_us if outcome.may_retry else None)

@@ -73,7 +73,7 @@ class Store(ABC):
     # jobs
 
     @abstractmethod
-    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
+    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none; returns when they are as durable as the store can make them.
 
         Each gets its `seq` in the order given, and its status from `lifecycle.place`. Its `terms` are met:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextvars import Context as Variables
-from betimes.core.events import Event, GivenBack
+from betimes.core.events import Event, GivenBack, Succeeded
 from betimes.core.job import EMPTY_PAYLOAD, Job
-from betimes.core.outcome import Outcome, Returned, outcome_of
+from betimes.core.outcome import Outcome, outcome_of
 from betimes.core.task import TaskDefinition
 from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
@@ -94,7 +94,7 @@ class Attempt(Report):
     def returned(self, value: object) -> Outcome:
         """Encode a return value; one that cannot be stored is a failure."""
         try:
-            return Returned(self.task.signature.encode_result(value))
+            return Succeeded(0, self.task.signature.encode_result(value))
         except Exception as error:  # noqa: BLE001 - whatever a user's type raises while it is encoded
             close = getattr(value, "close", None)
             if hasattr(value, "__await__") and close is not None:

@@ -72,8 +72,8 @@ class Engine:
         self._describe = describe
         self._new_executors = new_executors
         self._rng = rng
-        self._is_closing = False
-        self._submits = 0
+        self.is_closing = False
+        self.submits = 0
         self._changed = asyncio.Event()
         self._look_now = asyncio.Event()
         self._state: WorkerState[Attempt] | None = None
@@ -90,7 +90,7 @@ class Engine:
         self.loop = asyncio.get_running_loop()
         try:
             await self.store.open(strategy=self._strategy)
-            self._is_closing = False
+            self.is_closing = False
             self._changed, self._look_now = asyncio.Event(), asyncio.Event()
             self.journal.listeners.open()
             self._unsubscribe = self.store.subscribe(self._hear)
@@ -122,7 +122,7 @@ class Engine:
         """Stop the worker, deliver the events, and close the store; nothing of it is left on the loop."""
         if self.loop is None:
             return
-        self._is_closing = True
+        self.is_closing = True
         self._changed.set()
         try:
             if self.worker is not None:
@@ -156,7 +156,7 @@ class Engine:
     @property
     def is_open(self) -> bool:
         """Whether submits are taken."""
-        return self.loop is not None and not self._is_closing
+        return self.loop is not None and not self.is_closing
 
     def check_open(self) -> None:
         """Refuse to go on unless the store is open and the scheduler is not stopping.
@@ -169,27 +169,33 @@ class Engine:
                 "the scheduler is not open: enter 'async with scheduler:' (or 'async with scheduler.client():' "
                 "to submit only), or await scheduler.start()"
             )
-        if self._is_closing:
+        if self.is_closing:
             raise SchedulerClosed("the scheduler is stopping, and takes no new work")
 
     def _hear(self, hint: Hint) -> None:
         if hint is Hint.ENDED:
             self._changed.set()
             self._look_now.set()
+        elif self.worker is not None:
+            self.worker.hear(hint)
 
     # --- jobs
 
     async def submit(self, jobs: Sequence[Job]) -> list[Job]:
         """Keep new jobs, all or none, as durably as the store can."""
-        if self._is_closing or self.loop is None:
+        if self.is_closing or self.loop is None:
             self.check_open()
         kept, changes = await self.store.submit(jobs)
         self.journal.changes(changes)
-        self._submits += len(jobs)
-        if self._submits >= SUBMITS_BETWEEN_YIELDS:
-            self._submits = 0
-            await _let_others_run()
+        self.submits += len(jobs)
+        if self.submits >= SUBMITS_BETWEEN_YIELDS:
+            await self.let_others_run()
         return kept
+
+    async def let_others_run(self) -> None:
+        """Give the loop one turn, so that a submit loop that never has to wait does not starve the workers."""
+        self.submits = 0
+        await _let_others_run()
 
     async def cancel(self, job: Job, *, reason: str, abandon: bool) -> CancelAnswer:
         """Cancel a job, and tell its code if it runs here."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus
+from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus
+
 from betimes.core.transition import Transition
+from betimes.ports import Report
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.endings import Ending, Endings
 from betimes.runtime.listeners import Listeners
@@ -28,6 +30,11 @@ class Journal:
     def changes(self, events: Sequence[JobEvent]) -> None:
         """Tell of transitions that a store reported."""
         counters = self.counters
+        if isinstance(events, Arrivals):
+            counters.submitted += len(events)
+            if self.listeners.are_there:
+                self.listeners.tell(events)
+            return
         for event in events:
             after = event.after
             if event.before is None:
@@ -50,21 +57,32 @@ class Journal:
         if self.listeners.are_there:
             self.listeners.tell([JobEvent(job, READY, RUNNING, at_us=job.started_at or 0) for job in jobs])
 
-    def step(self, attempt: Attempt, step: Transition) -> None:
-        """Tell of what an attempt's report did."""
-        after = step.after
-        counters = self.counters
-        if after in TERMINAL:
-            counters.ended[after] += 1
-            if attempt.seq in self.endings.waiting:
-                ending = Ending(status=after, result=step.result, error=step.error, reason=step.reason)
-                self.endings.settle(attempt.seq, ending)
-        elif step.outcome == "snoozed":
-            counters.snoozes += 1
-        elif step.uses_attempt:
-            counters.retries += 1
+    def steps(self, reports: Sequence[Report], steps: Sequence[Transition | None]) -> None:
+        """Tell of what the reports of attempts did."""
+        counters, waiting = self.counters, self.endings.waiting
+        ended = counters.ended
+        for report, step in zip(reports, steps, strict=True):
+            if step is None:
+                counters.stale_reports += 1
+            elif step.after in TERMINAL:
+                ended[step.after] += 1
+                if waiting and report.job.seq in waiting:
+                    ending = Ending(
+                        status=step.after, result=step.result, error=step.error, reason=step.reason
+                    )
+                    self.endings.settle(report.job.seq, ending)
+            elif step.outcome == "snoozed":
+                counters.snoozes += 1
+            elif step.uses_attempt:
+                counters.retries += 1
         if self.listeners.are_there:
-            text = str(step.error) if step.error else step.reason
-            event = JobEvent(attempt.job, RUNNING, after, at_us=step.at, error=text)
-            event.attempt = attempt.number
-            self.listeners.tell((event,))
+            pairs = zip(reports, steps, strict=True)
+            self.listeners.tell([_event(report, step) for report, step in pairs if step is not None])
+
+
+def _event(report: Report, step: Transition) -> JobEvent:
+    text = str(step.error) if step.error else step.reason
+    event = JobEvent(report.job, RUNNING, step.after, at_us=step.at, error=text)
+    if isinstance(report, Attempt):
+        event.attempt = report.number
+    return event

@@ -23,7 +23,7 @@ from random import Random
 
 from betimes.core.events import DeadlinePassed, Event, GivenBack, Succeeded, Withdrawn
 from betimes.core.job import ErrorInfo, Job
-from betimes.core.outcome import Outcome, Raised, Returned, event_of
+from betimes.core.outcome import Outcome, Raised, event_of
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
 from betimes.errors import JobTimedOut, StoreUnavailable
@@ -95,7 +95,6 @@ class Worker:
         await self._lease.begin()
         for executor in self._executors.values():
             executor.open(self._ended)
-        self._unsubscribe = self._store.subscribe(self._hear)
         now = loop.time()
         self.chores.add(self._lease.beat_every_s, self._beat, now=now)
         self.chores.add(self._lease.rescue_every_s, self._rescue, now=now)
@@ -111,7 +110,6 @@ class Worker:
         self.state.phase = Phase.STOPPED
         self._wake.set()
         await self._pump
-        self._unsubscribe()
         self._deadlines.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -224,7 +222,8 @@ class Worker:
             timer.cancel()
         self._timer = self._loop.call_at(when, self._wake.set)
 
-    def _hear(self, hint: Hint) -> None:
+    def hear(self, hint: Hint) -> None:
+        """Hear from the store that there may be something to do."""
         if hint is Hint.WORK:
             if not self._wake.is_set() and self.state.free > 0:
                 self._wake.set()
@@ -239,6 +238,7 @@ class Worker:
             self._told_early.clear()
             return
         self._journal.claimed(claimed)
+        self._journal.counters.attempts += len(claimed)
         if self.state.phase is Phase.RUNNING:
             now = self._loop.time()
             for job in claimed:
@@ -262,7 +262,6 @@ class Worker:
             return
         attempt = Attempt(job, task, now)
         self.state.on_claimed(attempt)
-        self._journal.counters.attempts += 1
         timeout_s = task.timeout_of(job.spec)
         if timeout_s is not None:
             self._deadlines.add(attempt, timeout_s)
@@ -270,6 +269,7 @@ class Worker:
 
     def _refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
+        self._journal.counters.attempts -= 1
         self._reports.append(Report(job, job.fence, event))
         self._wake.set()
 
@@ -279,17 +279,15 @@ class Worker:
         if run.deadline_number:
             self._deadlines.discard(run)
         self._run_time((self._time() - run.started) * 1e6)
-        is_free = self.state.on_returned(run)
         if not run.is_recorded and not run.is_reported:
-            self._report(run, self._event_of(run, outcome))
-        elif is_free:
+            run.has_returned = True
+            # A success gets its instant when it is sent: one look at the clock for all that go together.
+            self._report(run, outcome if type(outcome) is Succeeded else self._event_of(run, outcome))
+        elif self.state.on_returned(run):
             self._wake.set()
             self.progress.set()
 
     def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
-        if type(outcome) is Returned:
-            # The instant is filled in when it is sent: one look at the clock for all that go together.
-            return Succeeded(0, outcome.result)
         retry_in_us = None
         if isinstance(outcome, Raised) and outcome.may_retry:
             retry_in_us = self._back_off_us(attempt)
@@ -349,15 +347,11 @@ class Worker:
 
     def _settle(self, reports: list[Report], exchange: Exchange) -> None:
         """Free the slots of what was recorded, and tell of it."""
-        journal, on_recorded = self._journal, self.state.on_recorded
-        for report, step in zip(reports, exchange.steps, strict=True):
-            if isinstance(report, Attempt):
-                if not report.is_recorded:
-                    on_recorded(report)
-                if step is not None:
-                    journal.step(report, step)
-            if step is None:
-                journal.counters.stale_reports += 1
+        on_recorded = self.state.on_recorded
+        for report in reports:
+            if isinstance(report, Attempt) and not report.is_recorded:
+                on_recorded(report)
+        self._journal.steps(reports, exchange.steps)
         if reports:
             self._wake.set()
 

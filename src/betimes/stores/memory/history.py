@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from sys import getrefcount
 from weakref import WeakValueDictionary
 
 from betimes.core.job import TERMINAL, Job, Micros
@@ -83,11 +84,22 @@ class History:
         return self._tokens.get(job.seq)
 
     def add_finished(self, job: Job) -> None:
-        """Remember that a job ended; beyond the limit the one that ended first is forgotten."""
-        finished = self._finished
-        finished.append(job)
+        """Remember that a job ended."""
+        self._finished.append(job)
+
+    def trim(self) -> None:
+        """Forget those that ended first, down to the limit."""
+        finished, newest, older = self._finished, self._newest, self._older
         while len(finished) > self._limit:
-            self.forget(finished.popleft())
+            job = finished.popleft()
+            if job.key is None and newest.get(job.id) is job and job.id not in older and not self._tokens:
+                del newest[job.id]
+                self.pruned += 1
+                # This name and the call's own argument are two; more means that somebody holds a handle.
+                if getrefcount(job) > 2:
+                    self._held[job.id] = job
+            else:
+                self.forget(job)
 
     def reopen(self, job: Job) -> None:
         """Take a job that lives again off the list of the finished."""

@@ -51,16 +51,16 @@ class Moves:
         self.work_appeared = True
         self._changes.append(JobEvent(job, None, status, at_us=now))
 
-    def arrive_plainly(self, jobs: Sequence[Job], now: Micros) -> list[Job] | None:
+    def arrive_plainly(self, jobs: Sequence[Job], now: Micros) -> bool:
         """Put new jobs where they wait if nothing but their arrival is asked: no terms, and ids made for them.
 
-        For the path of every job; None, and nothing done, if there is more to it.
+        For the path of every job; False, and nothing done, if there is more to it.
         """
         history = self._history
         for job in jobs:
             if job.terms is not None or job.expires_at is not None or history.knows(job.id):
-                return None
-        waiting, changes = self._waiting, self._changes
+                return False
+        waiting = self._waiting
         for job in jobs:
             self.last_seq = job.seq = self.last_seq + 1
             history.add_new(job)
@@ -70,9 +70,8 @@ class Moves:
             else:
                 job.status = READY
                 waiting.push_ready(job)
-            changes.append(JobEvent(job, None, job.status, at_us=now))
         self.work_appeared = True
-        return list(jobs)
+        return True
 
     def complete(self, job: Job, event: Succeeded) -> Transition:
         """Carry out a `Succeeded` that nothing stands against: `step`, for the path of every job."""

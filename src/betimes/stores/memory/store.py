@@ -21,7 +21,7 @@ from betimes.core.events import (
     Unparked,
     WorkerLost,
 )
-from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros
+from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus, Micros
 from betimes.core.lifecycle import is_repeated
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.transition import Transition, claim, repeated
@@ -110,22 +110,21 @@ class MemoryStore(Store):
                 hear(Hint.WORK)
         if moves.something_ended:
             moves.something_ended = False
+            self._history.trim()
             for hear in self._subscribers:
                 hear(Hint.ENDED)
 
     # jobs
 
-    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
+    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none."""
         now = self._clock.now()
-        kept = self._moves.arrive_plainly(jobs, now)
-        changes = (
-            submit(jobs, self._history, self._moves, now)
-            if kept is None
-            else (kept, self._moves.take_changes())
-        )
+        if self._moves.arrive_plainly(jobs, now):
+            self._tell()
+            return list(jobs), Arrivals(jobs, now)
+        kept = submit(jobs, self._history, self._moves, now)
         self._tell()
-        return changes
+        return kept
 
     async def get(self, job: Job) -> Job | None:
         """Return the record itself: whoever asks holds it, so it is still there."""
