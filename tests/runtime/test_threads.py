@@ -50,6 +50,16 @@ def sure(event: threading.Event) -> None:
     assert event.wait(LIMIT_S), "it never happened"
 
 
+def let_the_dispatcher_wait(s: ThreadScheduler, clock: HandClock) -> None:
+    """Return when the dispatcher has seen all that was scheduled, and waits for an instant."""
+    with s._lock:
+        clock.read.clear()
+        s.wake()
+    sure(clock.read)
+    with s._lock:  # It reads the clock under this lock, and lets go of it only by waiting.
+        pass
+
+
 def run_to_the_end(s: ThreadScheduler, *functions: Callable[..., object]) -> None:
     """Run the functions one after the other, and close."""
     done = threading.Event()
@@ -107,8 +117,7 @@ def test_a_future_function_waits_for_the_clock(s: ThreadScheduler, clock: HandCl
 
 def test_an_earlier_function_interrupts_a_wait(s: ThreadScheduler, clock: HandClock) -> None:
     s.schedule("late", run_at=1e9, fn=print)
-    # The dispatcher reads the clock under its lock, and lets go of that only by waiting.
-    sure(clock.read)
+    let_the_dispatcher_wait(s, clock)
     earlier = threading.Event()
     s.schedule("earlier", run_at=100.0, fn=earlier.set)
     sure(earlier)
@@ -140,6 +149,7 @@ def test_a_clock_that_runs_on_by_itself_is_looked_at_again(
     done = threading.Event()
     with ThreadScheduler(workers=1, clock=clock) as s:
         s.schedule("a", run_at=1e9, fn=done.set)
+        let_the_dispatcher_wait(s, clock)
         clock.now = 1e9
         sure(done)
 
@@ -385,6 +395,25 @@ def test_an_error_keeps_its_lines_and_not_the_variables_behind_it(s: ThreadSched
     assert error.__cause__.__traceback__ is not None
 
 
+def test_an_error_is_freed_as_soon_as_it_is_forgotten() -> None:
+    class Broken(Exception): ...
+
+    alive: list[weakref.ref[Broken]] = []
+
+    def fail() -> None:
+        error = Broken()
+        alive.append(weakref.ref(error))
+        raise error
+
+    gc.collect()
+    gc.disable()
+    try:
+        run_to_the_end(ThreadScheduler(workers=1, history=1), fail)
+        assert [ref() for ref in alive] == [None]
+    finally:
+        gc.enable()
+
+
 def test_an_error_that_passed_a_generator_leaves_it_alone(s: ThreadScheduler) -> None:
     def resumable() -> Generator[BaseException | str]:
         try:
@@ -450,7 +479,7 @@ def test_a_running_function_is_told_and_ends_when_it_returns(s: ThreadScheduler)
     assert (s.state("a"), s.cancel_requested("a")) == (TaskState.RUNNING, True)
     may_end.set()
     run_to_the_end(s)
-    assert (s.state("a"), s.cancel_requested("a")) == (TaskState.COMPLETED, False)
+    assert (s.state("a"), s.cancel_requested("a"), s._tokens) == (TaskState.COMPLETED, False, {})
 
 
 def test_a_running_function_without_a_token_is_only_marked(s: ThreadScheduler, gate: Gate) -> None:
@@ -471,6 +500,23 @@ def test_cancel_between_the_claim_and_the_start_withdraws_the_claim(s: ThreadSch
     run_to_the_end(s)
     assert ran == []
     assert s.state("a") is TaskState.CANCELLED
+
+
+def test_a_withdrawn_claim_leaves_its_worker_to_the_next(
+    s: ThreadScheduler, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(s._something_claimed, "notify", lambda: None)  # The worker does not hear of the claim.
+        with s._lock:
+            clock.read.clear()
+            s.schedule("a", run_at=0.0, fn=print)
+            s.schedule("b", run_at=1.0, fn=done.set)
+        sure(clock.read)
+        with s._lock:  # The dispatcher has claimed "a", and waits for a worker to be free.
+            assert (s.active, len(s)) == (1, 1)
+    assert s.cancel("a") is True
+    sure(done)
 
 
 def test_cancelling_a_claim_with_a_newer_version_behind_it_stops_both(s: ThreadScheduler) -> None:

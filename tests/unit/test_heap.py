@@ -129,6 +129,24 @@ def test_an_item_may_come_back_before_and_behind_its_stale_entry() -> None:
     assert (heap.size, heap.live, heap.dropped) == (0, 0, 2)
 
 
+def test_what_came_back_can_be_discarded_after_its_stale_entry_has_left() -> None:
+    heap = filled(10, 20)
+    heap.discard(0)
+    heap.push(15, 0, "10")
+    assert heap.peek() == (15, 0, "10")
+    heap.discard(0)
+    assert emptied(heap) == ["20"]
+    heap = filled(10, 20, slack=0)
+    heap.discard(0)
+    heap.push(15, 0, "10")
+    for seq in range(2, 12):
+        heap.push(0, seq, "")
+        heap.discard(seq)
+    assert heap.rebuilds > 0
+    heap.discard(0)
+    assert emptied(heap) == ["20"]
+
+
 def test_peek_drops_stale_entries_from_the_top_only() -> None:
     heap = filled(1, 2, 3, 4)
     heap.discard(0)

@@ -574,8 +574,9 @@ def test_the_order_is_asked_once_and_its_error_refuses_the_task(clock: HandClock
     queue.schedule("a", run_at=1.0, priority=1, fn=work)
     with pytest.raises(ZeroDivisionError):
         queue.schedule("a", run_at=2.0, priority=13, fn=work)
+    assert queue.schedule("b", run_at=5.0, priority=1, fn=work) == 2
     assert claim(queue).run_at == 1.0
-    assert asked == [(1.0, 1), (2.0, 13)]
+    assert asked == [(1.0, 1), (2.0, 13), (5.0, 1)]
 
 
 # -------------------------------------------------------------------------------------------- bad input

@@ -67,7 +67,7 @@ class LazyHeap(Generic[K, T]):
         self._entries: list[Entry[K, T]] = []
         self._stale: dict[int, int] = {}  # How many stale entries of a number are inside.
         self._stale_size = 0  # The sum of these.
-        self._again: dict[int, Entry[K, T]] = {}  # The live entry of a number that has stale ones too.
+        self._again: dict[int, Entry[K, T]] = {}  # The last entry of a number that has stale ones too.
         self._slack = slack
         self.dropped = 0
         self.rebuilds = 0
@@ -121,7 +121,6 @@ class LazyHeap(Generic[K, T]):
         if self.peek() is None:
             return None
         entry = heappop(entries)
-        self._again.pop(entry[1], None)
         self._rebuild_if_mostly_stale()
         return entry
 
