@@ -31,9 +31,10 @@ class Submitting:
     def __init__(self, engine: Engine, maker: JobMaker) -> None:
         self._engine = engine
         self._maker = maker
+        self._scheduler = cast("Scheduler", self)
 
     def _handle(self, job: Job) -> JobHandle[Any]:
-        return JobHandle(cast("Scheduler", self), job)
+        return JobHandle(self._scheduler, job)
 
     async def _submit(self, spec: JobSpec, options: SubmitOptions | None, payload: bytes) -> JobHandle[Any]:
         # What `Engine.submit` does, less a coroutine for each job: this is the hottest call there is.
@@ -45,7 +46,7 @@ class Submitting:
         engine.submits += 1
         if engine.submits >= SUBMITS_BETWEEN_YIELDS:
             await engine.let_others_run()
-        return JobHandle(cast("Scheduler", self), kept[0])
+        return JobHandle(self._scheduler, kept[0])
 
     def _job_of(self, bound: BoundJob[Any], after: Iterable[Job] = ()) -> Job:
         if not isinstance(bound, BoundJob):

@@ -320,12 +320,11 @@ class Arrivals(Sequence[JobEvent]):
     To be read before anything else happens to the jobs.
     """
 
-    __slots__ = ("_at_us", "jobs")
+    __slots__ = ("jobs",)
 
-    def __init__(self, jobs: Sequence[Job], at_us: Micros) -> None:
-        """Speak of these jobs, submitted at this instant."""
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """Speak of these jobs."""
         self.jobs = jobs
-        self._at_us = at_us
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -337,6 +336,6 @@ class Arrivals(Sequence[JobEvent]):
 
     def __getitem__(self, index: int | slice) -> JobEvent | list[JobEvent]:
         if isinstance(index, slice):
-            return [JobEvent(job, None, job.status, at_us=self._at_us) for job in self.jobs[index]]
+            return [JobEvent(job, None, job.status, at_us=job.submitted_at) for job in self.jobs[index]]
         job = self.jobs[index]
-        return JobEvent(job, None, job.status, at_us=self._at_us)
+        return JobEvent(job, None, job.status, at_us=job.submitted_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from betimes.core.job import JobSpec
@@ -21,6 +21,7 @@ class TaskDefinition:
         spec: what its jobs have in common unless they are submitted with other options.
         policy: its retry policy; one attempt where none was given.
         timeout_s: its timeout in seconds; None: none.
+        takes_context: whether the worker fills in one of its parameters.
         expires_us: how long its jobs may wait for their first start; None: for ever.
     """
 
@@ -30,6 +31,10 @@ class TaskDefinition:
     policy: RetryPolicy
     timeout_s: float | None = None
     expires_us: int | None = None
+    takes_context: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "takes_context", self.signature.context_parameter is not None)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ A slot belongs to an attempt from its claim until both its outcome is recorded a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -66,37 +66,37 @@ class WorkerState(Generic[A]):
         """How many more attempts each lane can take."""
         return self._free
 
-    def on_claimed(self, attempt: A) -> None:
-        """Give a claimed attempt its slot."""
-        in_flight = self.in_flight
-        assert attempt.seq not in in_flight
-        in_flight[attempt.seq] = attempt
-        self._free[attempt.lane] -= 1
+    def on_claimed(self, attempts: Sequence[A]) -> None:
+        """Give claimed attempts their slots."""
+        in_flight, free = self.in_flight, self._free
+        for attempt in attempts:
+            assert attempt.seq not in in_flight
+            in_flight[attempt.seq] = attempt
+            free[attempt.lane] -= 1
         if len(in_flight) > self.peak:
             self.peak = len(in_flight)
             assert self.peak <= self._concurrency
 
-    def on_recorded(self, attempt: A) -> bool:
-        """Note that the attempt's outcome is in the store, or no longer wanted; True if its slot is free now."""
-        attempt.is_recorded = True
-        if attempt.has_returned:
-            self._release(attempt)
-            return True
-        self.zombies[attempt.seq] = attempt
-        return False
+    def on_recorded(self, attempts: Sequence[A]) -> None:
+        """Note that the attempts' outcomes are in the store, or no longer wanted; what has returned frees its slot."""
+        in_flight, free = self.in_flight, self._free
+        for attempt in attempts:
+            attempt.is_recorded = True
+            if attempt.has_returned:
+                del in_flight[attempt.seq]
+                free[attempt.lane] += 1
+            else:
+                self.zombies[attempt.seq] = attempt
 
     def on_returned(self, attempt: A) -> bool:
-        """Note that the attempt's code has returned; True if its slot is free now."""
+        """Note that an attempt's code has returned; True if its outcome was recorded, so that its slot is free now."""
         attempt.has_returned = True
-        if attempt.is_recorded:
-            self.zombies.pop(attempt.seq, None)
-            self._release(attempt)
-            return True
-        return False
-
-    def _release(self, attempt: A) -> None:
+        if not attempt.is_recorded:
+            return False
+        self.zombies.pop(attempt.seq, None)
         del self.in_flight[attempt.seq]
         self._free[attempt.lane] += 1
+        return True
 
     def held(self) -> dict[int, A]:
         """Return the attempts whose jobs the worker still answers for: in flight and not recorded."""

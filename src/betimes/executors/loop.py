@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from betimes.core.outcome import Outcome
@@ -40,25 +40,9 @@ class LoopExecutor(Executor):
         name = run.job.id
         # Without a task factory this is what `loop.create_task` does, less a call for each job.
         if self._has_factory:
-            run.handle = loop.create_task(self._drive(run), name=name, context=run.context)
+            run.handle = loop.create_task(_drive(run, self._ended), name=name, context=run.context)
         else:
-            run.handle = asyncio.Task(self._drive(run), loop=loop, name=name, context=run.context)
-
-    async def _drive(self, run: Run) -> None:
-        """Await the run's code, and say how it ended from within the last step of its task.
-
-        No done-callback: that would cost another turn of the loop for each job.
-        """
-        try:
-            outcome = run.returned(await cast("Awaitable[object]", run.invoke()))
-        except BaseException as error:  # noqa: BLE001 - also CancelledError: it ends this run, and nothing else
-            outcome = run.raised(error)
-            if isinstance(error, KeyboardInterrupt):
-                self._ended(run, outcome)
-                raise
-        # The task would keep its frame alive, and so on: let go of it.
-        run.handle = None
-        self._ended(run, outcome)
+            run.handle = asyncio.Task(_drive(run, self._ended), loop=loop, name=name, context=run.context)
 
     def cancel(self, run: Run) -> None:
         """Throw `CancelledError` into the run's coroutine."""
@@ -71,10 +55,28 @@ class LoopExecutor(Executor):
             ):
                 # It has not taken its first step, and now never will: nobody else would say that it ended.
                 run.handle = None
-                task.add_done_callback(lambda _: self._ended(run, run.raised(asyncio.CancelledError())))
+                ended = self._ended
+                task.add_done_callback(lambda _: ended(run, run.raised(asyncio.CancelledError())))
 
     async def close(self) -> None:
         """Do nothing: there is nothing but the runs."""
+
+
+async def _drive(run: Run, ended: Callable[[Run, Outcome], None]) -> None:
+    """Await the run's code, and say how it ended from within the last step of its task.
+
+    No done-callback: that would cost another turn of the loop for each job.
+    """
+    try:
+        outcome = run.returned(await run.invoke())
+    except BaseException as error:  # noqa: BLE001 - also CancelledError: it ends this run, and nothing else
+        outcome = run.raised(error)
+        if isinstance(error, KeyboardInterrupt):
+            ended(run, outcome)
+            raise
+    # The task would keep its frame alive, and so on: let go of it.
+    run.handle = None
+    ended(run, outcome)
 
 
 def _not_open(run: Run, outcome: Outcome) -> None:

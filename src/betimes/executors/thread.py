@@ -1,7 +1,8 @@
 """Runs plain functions in a bounded pool of daemon threads of our own.
 
-Not `concurrent.futures`: its threads are joined when the interpreter exits, so one stuck function holds up the
-exit for ever. A thread cannot be killed; cancelling only sets a flag that the code may look at (`ctx.cancelled`).
+Not `concurrent.futures`: its threads are joined when the interpreter exits, so one stuck function holds up
+the exit for ever. A thread cannot be killed; cancelling only sets a flag that the code may look at
+(`ctx.cancelled`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ from queue import SimpleQueue
 
 from betimes.core.outcome import Outcome
 from betimes.ports import Executor, Run
-
-
-_Work = SimpleQueue[Run | None]
 
 
 class ThreadExecutor(Executor):
@@ -32,57 +30,79 @@ class ThreadExecutor(Executor):
         """Allow this many runs at once; `name` begins the threads' names."""
         self.slots = slots
         self._name = name
-        self._work: _Work = SimpleQueue()
-        self._threads = 0
-        self._idle = 0
-        self._ended: Callable[[Run, Outcome], None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._crossing: deque[tuple[_Work, Run, Outcome]] = deque()
-        self._is_crossing = False
-        self._lock = threading.Lock()
+        self._pool: _Pool | None = None
 
     def open(self, ended: Callable[[Run, Outcome], None]) -> None:
         """Use the running loop for the outcomes."""
-        self._ended = ended
-        self._loop = asyncio.get_running_loop()
-        self._work = SimpleQueue()
-        self._threads = self._idle = 0
+        self._pool = _Pool(self.slots, self._name, ended, asyncio.get_running_loop())
 
     def start(self, run: Run) -> None:
         """Hand the run to an idle thread, or to a new one."""
-        run.handle = self
-        if self._idle > 0:
-            self._idle -= 1
-        elif self._threads < self.slots:
-            self._threads += 1
-            name = f"{self._name}-thread-{self._threads}"
-            threading.Thread(target=self._serve, args=(self._work,), name=name, daemon=True).start()
-        self._work.put(run)
+        assert self._pool is not None, "the executor is not open"
+        self._pool.start(run)
 
     def cancel(self, run: Run) -> None:
         """Do nothing more: the run's own flag is what its code can see."""
 
     async def close(self) -> None:
         """Have the threads end as soon as each is idle; a stuck one is left alone."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+
+class _Pool:
+    """The threads of one opening.
+
+    Each opening has its own, so that a thread that was left stuck, when it returns at last, speaks to whoever
+    started it.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        name: str,
+        ended: Callable[[Run, Outcome], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._slots = slots
+        self._name = name
+        self._ended = ended
+        self._loop = loop
+        self._work: SimpleQueue[Run | None] = SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._crossing: deque[tuple[Run, Outcome]] = deque()
+        self._is_crossing = False
+        self._lock = threading.Lock()
+
+    def start(self, run: Run) -> None:
+        run.handle = self
+        if self._idle > 0:
+            self._idle -= 1
+        elif self._threads < self._slots:
+            self._threads += 1
+            name = f"{self._name}-thread-{self._threads}"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        self._work.put(run)
+
+    def close(self) -> None:
         for _ in range(self._threads):
             self._work.put(None)
-        self._work = SimpleQueue()
-        self._threads = self._idle = 0
 
-    def _serve(self, work: _Work) -> None:
-        while (run := work.get()) is not None:
+    def _serve(self) -> None:
+        while (run := self._work.get()) is not None:
             outcome = run.context.run(_outcome, run)
-            self._cross(work, run, outcome)
+            self._cross(run, outcome)
             # An idle thread must not keep what it ran last alive.
             del run, outcome
 
-    def _cross(self, work: _Work, run: Run, outcome: Outcome) -> None:
+    def _cross(self, run: Run, outcome: Outcome) -> None:
         with self._lock:
-            self._crossing.append((work, run, outcome))
+            self._crossing.append((run, outcome))
             if self._is_crossing:
                 return
             self._is_crossing = True
-        assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(self._arrive)
         except RuntimeError:
@@ -94,10 +114,8 @@ class ThreadExecutor(Executor):
             arrived = list(self._crossing)
             self._crossing.clear()
             self._is_crossing = False
-        assert self._ended is not None
-        for work, run, outcome in arrived:
-            # A thread of a pool that has been closed since is not one of ours any more.
-            self._idle += work is self._work
+        for run, outcome in arrived:
+            self._idle += 1
             self._ended(run, outcome)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from contextvars import Context
@@ -26,7 +26,7 @@ class Run(Protocol):
     context: Context
     handle: object
 
-    def invoke(self) -> object:
+    def invoke(self) -> Any:
         """Decode the arguments and call the task's function; raises what decoding or the function raises."""
 
     def returned(self, value: object) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import Context as Variables
+from typing import Any
 from betimes.core.events import Event, GivenBack, Succeeded
 from betimes.core.job import EMPTY_PAYLOAD, Job
 from betimes.core.outcome import Outcome, outcome_of
@@ -69,7 +70,8 @@ class Attempt(Report):
         self.context = context = Variables()
         context.run(current_attempt.set, self)
         self.handle: object = None
-        self.timeout_s: float | None = None
+        spec = job.spec
+        self.timeout_s = task.timeout_s if spec.timeout_s is None else task.timeout_of(spec)
         self.deadline_number = 0
         self.started = started
         self.is_reported = False
@@ -79,11 +81,10 @@ class Attempt(Report):
         self.progress: tuple[float, float | None] | None = None
         self.waits_for: int | None = None
 
-    def invoke(self) -> object:
+    def invoke(self) -> Any:
         """Decode the arguments and call the task's function."""
         task = self.task
-        name = task.signature.context_parameter
-        if name is None:
+        if not task.takes_context:
             if self.job.payload == EMPTY_PAYLOAD:
                 return task.fn()
             args, kwargs = task.signature.decode(self.job.payload)

@@ -27,7 +27,6 @@ class Deadlines:
 
     def add(self, attempt: Attempt, timeout_s: float) -> None:
         """Watch an attempt from now on; O(log n)."""
-        attempt.timeout_s = timeout_s
         attempt.deadline_number = number = next(self._numbers)
         deadline = self._loop.time() + timeout_s
         self._heap.push(deadline, number, attempt)

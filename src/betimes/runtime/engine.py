@@ -176,7 +176,7 @@ class Engine:
         if hint is Hint.ENDED:
             self._changed.set()
             self._look_now.set()
-        elif self.worker is not None:
+        elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
 
     # --- jobs

@@ -31,7 +31,7 @@ class Journal:
         """Tell of transitions that a store reported."""
         counters = self.counters
         if isinstance(events, Arrivals):
-            counters.submitted += len(events)
+            counters.submitted += len(events.jobs)
             if self.listeners.are_there:
                 self.listeners.tell(events)
             return

@@ -128,13 +128,18 @@ class _Ear:
 
 
 class Listeners:
-    """All listeners of one scheduler. They can be added at any time, and hear what comes while it runs."""
+    """All listeners of one scheduler. They can be added at any time, and hear what comes while it runs.
+
+    Attributes:
+        are_there: whether anybody hears now; events need not be made when nobody does.
+    """
 
     def __init__(self) -> None:
         """Start without listeners."""
         self._listeners: list[Listener] = []
         self._ears: list[_Ear] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.are_there = False
         self._dropped = 0
         self._errors = 0
 
@@ -148,15 +153,11 @@ class Listeners:
         loop = self._loop
         assert loop is not None
         self._ears.append(_Ear(listener, buffer, loop))
+        self.are_there = True
 
     def _retire(self, ear: _Ear) -> None:
         self._dropped += ear.dropped
         self._errors += ear.errors
-
-    @property
-    def are_there(self) -> bool:
-        """Whether anybody listens; events need not be made when nobody does."""
-        return bool(self._ears)
 
     @property
     def dropped(self) -> int:
@@ -182,6 +183,7 @@ class Listeners:
     async def close(self, timeout_s: float) -> None:
         """Deliver what is buffered, for at most this long; then deliver no more."""
         ears, self._ears, self._loop = self._ears, [], None
+        self.are_there = False
         await asyncio.gather(*(ear.finish(timeout_s) for ear in ears))
         for ear in ears:
             self._retire(ear)

@@ -77,6 +77,7 @@ class Worker:
         self._reports: list[Report] = []
         self._told_early: set[int] = set()
         self._wake = asyncio.Event()
+        self.is_awake = False
         self.progress = asyncio.Event()
         self._is_claiming = False
         self._failures = 0
@@ -108,7 +109,7 @@ class Worker:
     async def finish(self) -> None:
         """End the pump and give up the lease; only after `drain`."""
         self.state.phase = Phase.STOPPED
-        self._wake.set()
+        self.awaken()
         await self._pump
         self._deadlines.close()
         if self._timer is not None:
@@ -129,6 +130,7 @@ class Worker:
         while self.state.phase is not Phase.STOPPED or self._reports:
             await self._wake.wait()
             self._wake.clear()
+            self.is_awake = False
             if self._is_pausing:
                 continue
             try:
@@ -207,7 +209,7 @@ class Worker:
         )
         cap = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._failures, 20))
         self._retry_at = self._loop.time() + self._rng.uniform(cap / 2, cap)
-        self._loop.call_at(self._retry_at, self._wake.set)
+        self._loop.call_at(self._retry_at, self.awaken)
 
     def _arm(self) -> None:
         """Have the pump woken for the next due job or chore."""
@@ -220,16 +222,21 @@ class Worker:
             if not timer.cancelled() and timer.when() <= when and timer.when() > self._loop.time():
                 return
             timer.cancel()
-        self._timer = self._loop.call_at(when, self._wake.set)
+        self._timer = self._loop.call_at(when, self.awaken)
+
+    def awaken(self) -> None:
+        """Have the pump look again: after whatever changes what there is to do."""
+        self.is_awake = True
+        self._wake.set()
 
     def hear(self, hint: Hint) -> None:
         """Hear from the store that there may be something to do."""
         if hint is Hint.WORK:
-            if not self._wake.is_set() and self.state.free > 0:
-                self._wake.set()
+            if self.state.free > 0:
+                self.awaken()
         elif hint is Hint.CANCEL:
             self.chores.hurry(self._beat)
-            self._wake.set()
+            self.awaken()
 
     # --- attempts
 
@@ -238,40 +245,36 @@ class Worker:
             self._told_early.clear()
             return
         self._journal.claimed(claimed)
-        self._journal.counters.attempts += len(claimed)
-        if self.state.phase is Phase.RUNNING:
-            now = self._loop.time()
-            for job in claimed:
-                self._start(job, now)
-        else:
-            for job in claimed:
-                self._refuse(job, GivenBack(self._store.now()))
+        now = self._loop.time()
+        attempts = [attempt for job in claimed if (attempt := self._attempt(job, now)) is not None]
         self._told_early.clear()
+        self._journal.counters.attempts += len(attempts)
+        self.state.on_claimed(attempts)
+        executors = self._executors
+        for attempt in attempts:
+            if attempt.timeout_s is not None:
+                self._deadlines.add(attempt, attempt.timeout_s)
+            executors[attempt.lane].start(attempt)
 
-    def _start(self, job: Job, now: float) -> None:
+    def _attempt(self, job: Job, now: float) -> Attempt | None:
+        """Make the attempt of a claimed job, or send the job back if it is not to be started."""
         task = self._tasks.get(job.spec.task)
         if task is None:
             self._refuse(job, GivenBack(self._store.now(), f"task:{job.spec.task}"))
-            return
-        executor = self._executors.get(task.spec.lane)
-        if executor is None:
+        elif task.spec.lane not in self._executors:
             self._refuse(job, GivenBack(self._store.now(), f"lane:{task.spec.lane}"))
-            return
-        if job.cancel_requested or job.seq in self._told_early:
+        elif self.state.phase is not Phase.RUNNING:
+            self._refuse(job, GivenBack(self._store.now()))
+        elif job.cancel_requested or job.seq in self._told_early:
             self._refuse(job, Withdrawn(self._store.now()))
-            return
-        attempt = Attempt(job, task, now)
-        self.state.on_claimed(attempt)
-        timeout_s = task.timeout_of(job.spec)
-        if timeout_s is not None:
-            self._deadlines.add(attempt, timeout_s)
-        executor.start(attempt)
+        else:
+            return Attempt(job, task, now)
+        return None
 
     def _refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
-        self._journal.counters.attempts -= 1
         self._reports.append(Report(job, job.fence, event))
-        self._wake.set()
+        self.awaken()
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         """Hear from an executor that an attempt's code has returned."""
@@ -282,9 +285,13 @@ class Worker:
         if not run.is_recorded and not run.is_reported:
             run.has_returned = True
             # A success gets its instant when it is sent: one look at the clock for all that go together.
-            self._report(run, outcome if type(outcome) is Succeeded else self._event_of(run, outcome))
+            run.is_reported = True
+            run.event = outcome if type(outcome) is Succeeded else self._event_of(run, outcome)
+            self._reports.append(run)
+            if not self.is_awake:
+                self.awaken()
         elif self.state.on_returned(run):
-            self._wake.set()
+            self.awaken()
             self.progress.set()
 
     def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
@@ -301,8 +308,7 @@ class Worker:
         attempt.is_reported = True
         attempt.event = event
         self._reports.append(attempt)
-        if not self._wake.is_set():
-            self._wake.set()
+        self.awaken()
 
     def _late(self, attempt: Attempt) -> None:
         """Record a timeout now, whatever the code goes on to do, and tell the code."""
@@ -333,8 +339,9 @@ class Worker:
         """Let go of an attempt whose job is no longer its own (abandoned, or lost): nothing it reports counts."""
         self._deadlines.discard(attempt)
         self._reports = [report for report in self._reports if report is not attempt]
-        if not attempt.is_recorded and self.state.on_recorded(attempt):
-            self._wake.set()
+        if not attempt.is_recorded:
+            self.state.on_recorded([attempt])
+            self.awaken()
         self.stop_code(attempt)
 
     def give_back(self) -> None:
@@ -347,13 +354,12 @@ class Worker:
 
     def _settle(self, reports: list[Report], exchange: Exchange) -> None:
         """Free the slots of what was recorded, and tell of it."""
-        on_recorded = self.state.on_recorded
-        for report in reports:
-            if isinstance(report, Attempt) and not report.is_recorded:
-                on_recorded(report)
+        self.state.on_recorded(
+            [report for report in reports if isinstance(report, Attempt) and not report.is_recorded]
+        )
         self._journal.steps(reports, exchange.steps)
         if reports:
-            self._wake.set()
+            self.awaken()
 
     # --- chores
 

@@ -28,41 +28,33 @@ class History:
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` finished jobs."""
         self._limit = limit
-        self._newest: dict[str, Job] = {}
+        self.newest: dict[str, Job] = {}
         self._older: dict[str, list[Job]] = {}
-        self._finished: deque[Job] = deque()
+        self.finished: deque[Job] = deque()
         self._keys: dict[str, _Key] = {}
         self._tokens: dict[int, str] = {}
-        self._held: WeakValueDictionary[str, Job] = WeakValueDictionary()
+        self.held: WeakValueDictionary[str, Job] = WeakValueDictionary()
         self.pruned = 0
 
     def find(self, job_id: str) -> Job | None:
         """Return the newest version of an id."""
-        return self._newest.get(job_id) or self._held.get(job_id)
+        return self.newest.get(job_id) or self.held.get(job_id)
 
     def versions(self, job_id: str) -> list[Job]:
         """Return the remembered versions of an id, oldest first."""
-        newest = self._newest.get(job_id)
+        newest = self.newest.get(job_id)
         return [] if newest is None else [*self._older.get(job_id, ()), newest]
 
     def all(self) -> Iterator[Job]:
         """Iterate over every remembered version."""
-        return chain(self._newest.values(), chain.from_iterable(self._older.values()))
-
-    def knows(self, job_id: str) -> bool:
-        """Say whether any version of the id is remembered."""
-        return job_id in self._newest or (bool(self._held) and job_id in self._held)
-
-    def add_new(self, job: Job) -> None:
-        """Remember the first version of an id that `knows` does not know."""
-        self._newest[job.id] = job
+        return chain(self.newest.values(), chain.from_iterable(self._older.values()))
 
     def add(self, job: Job) -> None:
         """Remember a new version."""
-        before = self._newest.get(job.id)
+        before = self.newest.get(job.id)
         if before is not None:
             self._older.setdefault(job.id, []).append(before)
-        self._newest[job.id] = job
+        self.newest[job.id] = job
 
     def keyed(self, key: str, now: Micros) -> tuple[Job, bytes] | None:
         """Return the job a key stands for, and the digest of what was asked, while it is remembered."""
@@ -85,11 +77,11 @@ class History:
 
     def add_finished(self, job: Job) -> None:
         """Remember that a job ended."""
-        self._finished.append(job)
+        self.finished.append(job)
 
     def trim(self) -> None:
         """Forget those that ended first, down to the limit."""
-        finished, newest, older = self._finished, self._newest, self._older
+        finished, newest, older = self.finished, self.newest, self._older
         while len(finished) > self._limit:
             job = finished.popleft()
             if job.key is None and newest.get(job.id) is job and job.id not in older and not self._tokens:
@@ -97,24 +89,24 @@ class History:
                 self.pruned += 1
                 # This name and the call's own argument are two; more means that somebody holds a handle.
                 if getrefcount(job) > 2:
-                    self._held[job.id] = job
+                    self.held[job.id] = job
             else:
                 self.forget(job)
 
     def reopen(self, job: Job) -> None:
         """Take a job that lives again off the list of the finished."""
-        self._finished.remove(job)
+        self.finished.remove(job)
 
     def prune(self, now: Micros, keep_us: int, limit: int) -> int:
         """Forget what ended longer ago than it is kept, at most `limit`; and keys whose time is over."""
         gone: list[Job] = []
         stay: list[Job] = []
-        for job in self._finished:
+        for job in self.finished:
             keep = keep_us if job.spec.keep_s is None else round(job.spec.keep_s * 1_000_000)
             is_over = job.finished_at is not None and job.finished_at + keep <= now
             (gone if is_over and len(gone) < limit else stay).append(job)
         if gone:
-            self._finished = deque(stay)
+            self.finished = deque(stay)
         forgotten = sum(self.forget(job) for job in gone)
         for key in [key for key, known in self._keys.items() if known.until <= now]:
             del self._keys[key]
@@ -124,7 +116,7 @@ class History:
         """Forget one finished job and its key; False, and nothing, if it is live again."""
         if job.status not in TERMINAL or job.seq == 0:
             return False
-        if self._newest.get(job.id) is job:
+        if self.newest.get(job.id) is job:
             self._forget_newest(job)
         else:
             older = self._older.get(job.id, [])
@@ -142,11 +134,11 @@ class History:
 
     def _forget_newest(self, job: Job) -> None:
         older = self._older.get(job.id)
-        del self._newest[job.id]
+        del self.newest[job.id]
         if older:
             # The one before is what the id now stands for, until it is forgotten in its turn.
-            self._newest[job.id] = older.pop()
+            self.newest[job.id] = older.pop()
             if not older:
                 del self._older[job.id]
         else:
-            self._held[job.id] = job
+            self.held[job.id] = job

@@ -57,6 +57,11 @@ class Leases:
         """List all leases."""
         return list(self._leases.values())
 
+    def held_by(self, worker: str | None) -> dict[int, Job]:
+        """Return the jobs under a worker's lease, to take out of; empty if it has none."""
+        lease = self._leases.get(worker or "")
+        return {} if lease is None else lease.held
+
     def hold(self, worker: str, job: Job) -> None:
         """Put a job under a worker's lease."""
         self._leases[worker].held[job.seq] = job

@@ -9,11 +9,12 @@ from betimes.core.events import Event, Succeeded
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, complete, enter
+from betimes.ports import Report
 from betimes.stores.memory.history import History
 from betimes.stores.memory.leases import Leases
 from betimes.stores.memory.waiting import Waiting
 
-DELAYED, READY, RUNNING = JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
+RUNNING = JobStatus.RUNNING
 
 
 class Moves:
@@ -51,35 +52,62 @@ class Moves:
         self.work_appeared = True
         self._changes.append(JobEvent(job, None, status, at_us=now))
 
-    def arrive_plainly(self, jobs: Sequence[Job], now: Micros) -> bool:
-        """Put new jobs where they wait if nothing but their arrival is asked: no terms, and ids made for them.
+    def arrive_plainly(self, jobs: Sequence[Job]) -> bool:
+        """Put new jobs where they wait, if all that is asked is to run them now: no terms, no delay, ids made here.
 
-        For the path of every job; False, and nothing done, if there is more to it.
+        For the path of every job, with the calls it would make written out; False, and nothing done, if there
+        is more to it. What is submitted to run at once is due by the clock it was stamped with.
         """
-        history = self._history
+        newest, held = self._history.newest, self._history.held.data
         for job in jobs:
-            if job.terms is not None or job.expires_at is not None or history.knows(job.id):
+            if (
+                job.terms is not None
+                or job.expires_at is not None
+                or job.run_at > job.submitted_at
+                or job.id in newest
+                or job.id in held
+            ):
                 return False
-        waiting = self._waiting
+        ready = self._waiting.ready
+        seq = self.last_seq
         for job in jobs:
-            self.last_seq = job.seq = self.last_seq + 1
-            history.add_new(job)
-            if job.run_at > now:
-                job.status = DELAYED
-                waiting.add(job)
+            job.seq = seq = seq + 1
+            newest[job.id] = job
+            heap = ready.get((job.spec.queue, job.spec.lane))
+            if heap is None:
+                self._waiting.push_ready(job)
             else:
-                job.status = READY
-                waiting.push_ready(job)
+                heap.push(job.sort_key, seq, job)
+        self.last_seq = seq
         self.work_appeared = True
         return True
 
-    def complete(self, job: Job, event: Succeeded) -> Transition:
-        """Carry out a `Succeeded` that nothing stands against: `step`, for the path of every job."""
-        self._leases.release(job)
-        step = complete(job, event.at, event.result)
-        self._history.add_finished(job)
-        self.something_ended = True
-        return step
+    def complete_plainly(self, reports: Sequence[Report], steps: list[Transition | None]) -> None:
+        """Carry out the successes that the reports begin with, up to the first other report; add their steps.
+
+        For the path of every job: `step` and `settle_dependents`, with the calls they would make written out.
+        """
+        remember, dependents = self._history.finished.append, self.dependents
+        held: dict[int, Job] = {}
+        worker: str | None = None
+        for report in reports:
+            job, event = report.job, report.event
+            if (
+                type(event) is not Succeeded
+                or job.fence != report.fence
+                or job.status is not RUNNING
+                or job.cancel_requested
+            ):
+                return
+            if job.worker != worker:
+                worker = job.worker
+                held = self._leases.held_by(worker)
+            held.pop(job.seq, None)
+            steps.append(complete(job, event.at, event.result))
+            remember(job)
+            self.something_ended = True
+            if dependents:
+                self.settle_dependents(job, event.at)
 
     def move(self, job: Job, event: Event) -> Transition:
         """Decide and carry out one event, and all that follows from it; the events are kept for `take_changes`.

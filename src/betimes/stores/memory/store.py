@@ -22,7 +22,7 @@ from betimes.core.events import (
     WorkerLost,
 )
 from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus, Micros
-from betimes.core.lifecycle import is_repeated
+from betimes.core.lifecycle import is_current, is_repeated
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.transition import Transition, claim, repeated
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
@@ -67,6 +67,8 @@ class MemoryStore(Store):
         if history < 1:
             raise ConfigurationError(f"history is {history}; it must be at least 1 finished job")
         self._clock = clock
+        # The clock's own method in place of `now` below: it is called for each job.
+        self.now = clock.now  # type: ignore[method-assign]
         self._waiting = Waiting()
         self._leases = Leases()
         self._history = History(history)
@@ -118,11 +120,10 @@ class MemoryStore(Store):
 
     async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none."""
-        now = self._clock.now()
-        if self._moves.arrive_plainly(jobs, now):
+        if self._moves.arrive_plainly(jobs):
             self._tell()
-            return list(jobs), Arrivals(jobs, now)
-        kept = submit(jobs, self._history, self._moves, now)
+            return list(jobs), Arrivals(jobs)
+        kept = submit(jobs, self._history, self._moves, self._clock.now())
         self._tell()
         return kept
 
@@ -242,7 +243,11 @@ class MemoryStore(Store):
 
     async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
         """Take reports, promote and expire what is due, and claim."""
-        steps = [self._take_report(report) for report in reports]
+        steps: list[Transition | None] = []
+        while len(steps) < len(reports):
+            self._moves.complete_plainly(reports[len(steps) :] if steps else reports, steps)
+            if len(steps) < len(reports):
+                steps.append(self._take_report(reports[len(steps)]))
         now = self._clock.now()
         if self._waiting.has_future:
             self._expire(now)
@@ -254,14 +259,10 @@ class MemoryStore(Store):
 
     def _take_report(self, report: Report) -> Transition | None:
         job, fence = report.job, report.fence
-        if job.status is RUNNING and job.fence == fence:
-            moves, event = self._moves, report.event
-            if type(event) is Succeeded and not job.cancel_requested:
-                step = moves.complete(job, event)
-            else:
-                step = moves.step(job, event)
-            if moves.dependents and step.after in TERMINAL:
-                moves.settle_dependents(job, step.at)
+        if is_current(job, fence):
+            step = self._moves.step(job, report.event)
+            if step.after in TERMINAL:
+                self._moves.settle_dependents(job, step.at)
             return step
         return repeated(job) if is_repeated(job, fence) else None
 
