@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("betimes.testing.store_contract")
+pytest.register_assert_rewrite("betimes.testing.store_contract", "betimes.testing.executor_contract")

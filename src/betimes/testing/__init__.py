@@ -9,12 +9,14 @@ Example:
 """
 
 from betimes.testing.clock import VirtualClock
+from betimes.testing.inline import InlineExecutor
 from betimes.testing.loop import VirtualLoop
 from betimes.testing.run import run_virtual
 from betimes.testing.stuck import Deadlock, Livelock, LoopStuck, TimeLimitPassed
 
 __all__ = [
     "Deadlock",
+    "InlineExecutor",
     "Livelock",
     "LoopStuck",
     "TimeLimitPassed",
