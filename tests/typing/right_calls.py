@@ -1,0 +1,62 @@
+"""What both type checkers must infer. Nothing here runs: `./run check` reads it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import assert_type
+
+from betimes import BoundJob, Context, JobHandle, Priority, Scheduler
+
+scheduler = Scheduler()
+
+
+@scheduler.task
+async def fetch(url: str, *, attempts: int = 1) -> int:
+    return len(url) * attempts
+
+
+@scheduler.task(retry=5, timeout="30s")
+def shout(text: str) -> str:
+    return text.upper()
+
+
+@scheduler.task
+async def count(context: Context, *words: str) -> dict[str, int]:
+    return dict.fromkeys(words, context.attempt)
+
+
+@scheduler.task(priority=Priority.HIGH)
+def tell(context: Context, text: str) -> None:
+    context.log.info(text)
+
+
+async def results_have_the_type_that_the_function_returns() -> None:
+    handle = await fetch.submit("a", attempts=2)
+    assert_type(handle, JobHandle[int])
+    assert_type(await handle.result(timeout=5), int)
+    assert_type(await (await shout.submit("a")).result(), str)
+    assert_type(await (await count.submit("a", "b")).result(), dict[str, int])
+    assert_type(await tell.submit("a"), JobHandle[None])
+
+
+async def options_keep_the_types() -> None:
+    late = fetch.using(priority=Priority.HIGH, delay="5m", depends_on=[await shout.submit("a")])
+    assert_type(await late.submit("a", attempts=2), JobHandle[int])
+    assert_type(late.bind("a"), BoundJob[int])
+
+
+async def many_keep_the_types() -> None:
+    assert_type(shout.bind("a"), BoundJob[str])
+    assert_type(await scheduler.submit_many([shout.bind("a"), shout.bind("b")]), list[JobHandle[str]])
+    assert_type(scheduler.submit_threadsafe(fetch.bind("a")), Future[JobHandle[int]])
+
+
+async def a_task_is_still_its_function() -> None:
+    assert_type(await fetch("a"), int)
+    assert_type(shout("a"), str)
+
+
+def blocking_calls_keep_the_types() -> None:
+    with scheduler.blocking() as blocking:
+        assert_type(blocking.submit(shout.bind("a")).result(), str)
+        assert_type(fetch.submit_blocking("a").result(), int)

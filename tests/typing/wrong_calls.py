@@ -1,0 +1,43 @@
+"""What both type checkers must refuse: each marked line. A mark that has become needless fails the check.
+
+Nothing here runs: `./run check` reads it.
+"""
+
+from __future__ import annotations
+
+from betimes import Scheduler
+
+scheduler = Scheduler()
+
+
+@scheduler.task
+async def fetch(url: str, *, attempts: int = 1) -> int:
+    return len(url) * attempts
+
+
+@scheduler.task(retry=5)
+def shout(text: str) -> str:
+    return text.upper()
+
+
+async def wrong_arguments() -> None:
+    await fetch.submit(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await fetch.submit()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await fetch.submit("a", 2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await fetch.submit("a", tries=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await shout.submit(text=b"a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    shout.bind(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await shout.using(delay=5).submit(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def wrong_options() -> None:
+    shout.using(priority="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    shout.using(delai=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    scheduler.task(retries=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    Scheduler(concurrancy=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def wrong_results() -> None:
+    handle = await shout.submit("a")
+    number: int = await handle.result()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    print(number)
