@@ -1,7 +1,7 @@
 """What lets a job be claimed: the predicates that claims and `explain` share, so that both say the same.
 
 A claim looks at whole groups first (is the queue open, has the lane room), then at single jobs (is it
-expired, is it held back); `is_claimable` puts them together for one job.
+expired, is it held back).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def has_room(lane: str, free: Mapping[str, int]) -> bool:
 def is_open(
     queue: str, lane: str, queues: Collection[str] | None, paused: Collection[str], free: Mapping[str, int]
 ) -> bool:
-    """Say whether jobs of a queue and lane can be claimed: the queue served, not paused, the lane with room."""
+    """Say whether jobs of a queue and lane can be claimed: the queue served and open, the lane with room."""
     return queue not in paused and is_served(queue, queues) and has_room(lane, free)
 
 
@@ -43,29 +43,3 @@ def is_waiting_for_claim(job: Job, now: Micros) -> bool:
     if job.status is JobStatus.READY:
         return job.parked is None and not is_expired(job, now)
     return job.status is JobStatus.DELAYED and is_due(job, now) and not is_expired(job, now)
-
-
-def is_claimable(
-    job: Job,
-    now: Micros,
-    *,
-    queues: Collection[str] | None,
-    paused: Collection[str],
-    free: Mapping[str, int],
-    hold: Collection[int] = (),
-) -> bool:
-    """Say whether a claim now takes the job, if it asks for enough.
-
-    Args:
-        job: as it stands in the store.
-        now: the store's time.
-        queues: the queues served; None: all.
-        paused: the queues that are paused.
-        free: free slots of each lane.
-        hold: `seq` of jobs whose earlier code still runs where the claim comes from.
-    """
-    return (
-        is_waiting_for_claim(job, now)
-        and job.seq not in hold
-        and is_open(job.spec.queue, job.spec.lane, queues, paused, free)
-    )

@@ -1,0 +1,153 @@
+"""What is known around one job at one instant: the values that `explain` reads beside the job itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from betimes.core.claiming import is_served
+from betimes.core.job import JobStatus, Micros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherJob:
+    """A job that this one waits for.
+
+    Attributes:
+        job_id: its id.
+        status: where it stands; None: it has been pruned.
+        started_at, worker: since when and by whom it is run, while it is.
+    """
+
+    job_id: str
+    status: JobStatus | None
+    started_at: Micros | None = None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupant:
+    """An attempt that holds one of the slots here.
+
+    Attributes:
+        seq, job_id, task, lane, attempt: what is run.
+        since: when it was claimed.
+        is_stuck: its outcome is recorded, and its code has not returned.
+        is_waiting: its code waits for the end of another job.
+    """
+
+    seq: int
+    job_id: str
+    task: str
+    lane: str
+    attempt: int
+    since: Micros | None
+    is_stuck: bool = False
+    is_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """The worker of this process.
+
+    Attributes:
+        worker: its id.
+        queues: the queues it serves; None: all.
+        tasks: the names of the tasks it knows.
+        slots: the most attempts of each lane it serves.
+        concurrency: the most attempts in all.
+        occupants: the attempts that hold a slot.
+        starved: `seq` of jobs whose slots are held by attempts that wait for them.
+        is_stopping: whether it claims nothing more.
+    """
+
+    worker: str
+    queues: Collection[str] | None
+    tasks: Collection[str]
+    slots: Mapping[str, int]
+    concurrency: int
+    occupants: tuple[Occupant, ...] = ()
+    starved: Collection[int] = ()
+    is_stopping: bool = False
+
+    def in_lane(self, lane: str) -> list[Occupant]:
+        """Return the attempts that hold a slot of this lane."""
+        return [occupant for occupant in self.occupants if occupant.lane == lane]
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """How many more attempts of each lane could be claimed now."""
+        left = 0 if self.is_stopping else self.concurrency - len(self.occupants)
+        return {lane: min(left, slots - len(self.in_lane(lane))) for lane, slots in self.slots.items()}
+
+    @property
+    def hold(self) -> frozenset[int]:
+        """`seq` of the jobs whose earlier code still runs here."""
+        return frozenset(occupant.seq for occupant in self.occupants if occupant.is_stuck)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSeen:
+    """A registered worker, here or in another process.
+
+    Attributes:
+        id: the id it registered under.
+        queues: the queues it serves; None: all.
+        lease_us: how long it keeps its jobs without a sign of life.
+        is_alive: whether its lease holds.
+        host, pid: its process.
+    """
+
+    id: str
+    queues: Collection[str] | None
+    lease_us: int
+    is_alive: bool
+    host: str = ""
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known around one job.
+
+    Attributes:
+        now: the store's time.
+        here: the worker of this process; None: it runs no jobs.
+        workers: all registered workers, this process's too.
+        paused: the paused queues.
+        dependencies: the jobs it depends on.
+        older: versions of its id that still run.
+        ahead: how many claimable jobs of its queue and lane go before it; counted up to `most_ahead`.
+        most_ahead: where that count ends.
+        progress: the last `(done, total)` of its code, where it runs here.
+        deadline: when the timeout of its running attempt is over.
+    """
+
+    now: Micros
+    here: Here | None = None
+    workers: tuple[WorkerSeen, ...] = ()
+    paused: frozenset[str] = frozenset()
+    dependencies: tuple[OtherJob, ...] = ()
+    older: tuple[OtherJob, ...] = ()
+    ahead: int = 0
+    most_ahead: int = 1000
+    progress: tuple[float, float | None] | None = field(default=None)
+    deadline: Micros | None = None
+
+    @property
+    def alive(self) -> list[WorkerSeen]:
+        """The workers whose lease holds."""
+        return [worker for worker in self.workers if worker.is_alive]
+
+    def serving(self, queue: str) -> list[WorkerSeen]:
+        """Return the workers alive that serve a queue."""
+        return [worker for worker in self.alive if is_served(queue, worker.queues)]
+
+    def serving_elsewhere(self, queue: str) -> list[WorkerSeen]:
+        """Return those of them that are not this process's."""
+        mine = None if self.here is None else self.here.worker
+        return [worker for worker in self.serving(queue) if worker.id != mine]
+
+    def holder(self, worker_id: str | None) -> WorkerSeen | None:
+        """Return the registered worker of this id."""
+        return next((worker for worker in self.workers if worker.id == worker_id), None)
