@@ -2,8 +2,11 @@
 
 The rules, and why:
 
-1. *An entry never changes.* It is a plain tuple `(key, seq, item)`; the heap is one list for `heapq`. A
-   different key is a different entry: mark the old one stale and push a new one.
+1. *An entry never changes.* It is a plain tuple `(key, seq, item)`. A different key is a different entry: mark
+   the old one stale and push a new one. An entry that goes behind all those pushed before it (equal keys, as
+   with jobs of one priority, or ever later ones, as with ageing and delays) is appended to a sorted run, and
+   taken from its front, in O(1); any other goes into a list for `heapq`. The first entry is the smaller of the
+   run's first and the heap's.
 2. *Items are never compared.* `seq` is the item's number here, so a comparison ends there at the latest.
 3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the
    next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only: while nothing
@@ -18,6 +21,7 @@ The rules, and why:
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -60,11 +64,12 @@ class LazyHeap(Generic[K, T]):
     """
 
     # A mutable slots class, not a frozen value: it is on the path of every job.
-    __slots__ = ("_again", "_entries", "_slack", "_stale", "_stale_size", "dropped", "rebuilds")
+    __slots__ = ("_again", "_entries", "_run", "_slack", "_stale", "_stale_size", "dropped", "rebuilds")
 
     def __init__(self, *, slack: int = 64) -> None:
         """Start empty; `slack` is how many entries the heap may hold beyond four times the live ones."""
         self._entries: list[Entry[K, T]] = []
+        self._run: deque[Entry[K, T]] = deque()
         self._stale: dict[int, int] = {}  # How many stale entries of a number are inside.
         self._stale_size = 0  # The sum of these.
         self._again: dict[int, Entry[K, T]] = {}  # The last entry of a number that has stale ones too.
@@ -75,19 +80,23 @@ class LazyHeap(Generic[K, T]):
     @property
     def live(self) -> int:
         """How many entries can still be popped."""
-        return len(self._entries) - self._stale_size
+        return len(self._run) + len(self._entries) - self._stale_size
 
     @property
     def size(self) -> int:
-        """How many entries the list holds, stale ones included; at most `slack + 4 * live`."""
-        return len(self._entries)
+        """How many entries it holds, stale ones included; at most `slack + 4 * live`."""
+        return len(self._run) + len(self._entries)
 
     def push(self, key: K, seq: int, item: T) -> None:
         """Add an entry in O(log n); `seq`, the item's number, breaks ties and has no live entry here."""
         entry = (key, seq, item)
         if self._stale and seq in self._stale:
             self._again[seq] = entry
-        heappush(self._entries, entry)
+        run = self._run
+        if not run or run[-1] < entry:
+            run.append(entry)
+        else:
+            heappush(self._entries, entry)
 
     def discard(self, seq: int) -> bool:
         """Mark the entry `seq`, which is in the heap, as stale: it will never come out.
@@ -108,33 +117,51 @@ class LazyHeap(Generic[K, T]):
 
     def peek(self) -> Entry[K, T] | None:
         """The live entry with the smallest (key, seq), left in place; None when there is none."""
-        entries = self._entries
-        while self._stale and self._is_stale(entries[0]):
-            self._drop(heappop(entries)[1])
+        first = self._first()
+        while self._stale and first is not None and self._is_stale(first):
+            self._drop(self._pop_first()[1])
+            first = self._first()
+        return first
+
+    def _first(self) -> Entry[K, T] | None:
+        run, entries = self._run, self._entries
+        if run and (not entries or run[0] < entries[0]):
+            return run[0]
         return entries[0] if entries else None
+
+    def _pop_first(self) -> Entry[K, T]:
+        run, entries = self._run, self._entries
+        if run and (not entries or run[0] < entries[0]):
+            return run.popleft()
+        return heappop(entries)
 
     def pop(self) -> Entry[K, T] | None:
         """Take out the live entry with the smallest (key, seq); None when there is none."""
-        entries = self._entries
         if not self._stale:
-            return heappop(entries) if entries else None
+            return self._pop_first() if self._run or self._entries else None
         if self.peek() is None:
             return None
-        entry = heappop(entries)
+        entry = self._pop_first()
         self._rebuild_if_mostly_stale()
         return entry
 
     def pop_due(self, limit: K) -> Entry[K, T] | None:
         """Take out the first live entry if its key is at most `limit`; None when there is no such entry."""
-        entries = self._entries
-        if self._stale:
-            head = self.peek()
-            return self.pop() if head is not None and head[0] <= limit else None
-        return heappop(entries) if entries and entries[0][0] <= limit else None
+        head = self.peek()
+        return self.pop() if head is not None and head[0] <= limit else None
+
+    def pop_items(self, most: int) -> list[T]:
+        """Take out the items of the first live entries, at most so many, in order."""
+        run, items = self._run, []
+        if not self._stale and not self._entries:
+            items = [run.popleft()[2] for _ in range(min(most, len(run)))]
+        while len(items) < most and (entry := self.pop()) is not None:
+            items.append(entry[2])
+        return items
 
     def in_order(self) -> list[Entry[K, T]]:
         """A sorted copy of the live entries, for inspection: O(n log n), and the heap is left as it is."""
-        return sorted(entry for entry in self._entries if not self._is_stale(entry))
+        return sorted(entry for entry in (*self._run, *self._entries) if not self._is_stale(entry))
 
     def _is_stale(self, entry: Entry[K, T]) -> bool:
         return entry[1] in self._stale and self._again.get(entry[1]) is not entry
@@ -152,11 +179,12 @@ class LazyHeap(Generic[K, T]):
 
     def _rebuild_if_mostly_stale(self) -> None:
         """Keep the bound: rebuild the list from its live entries when it holds too many stale ones."""
-        size = len(self._entries)
+        size = self.size
         if size <= self._slack + STALE_FACTOR * (size - self._stale_size):
             return
         self._entries[:] = [entry for entry in self._entries if not self._is_stale(entry)]
         heapify(self._entries)
+        self._run = deque(entry for entry in self._run if not self._is_stale(entry))
         self.dropped += self._stale_size
         self.rebuilds += 1
         self._stale_size = 0
