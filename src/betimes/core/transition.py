@@ -6,6 +6,8 @@ record afterwards is `violations`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from betimes.core.job import TERMINAL, WAITING, AttemptOutcome, ErrorInfo, Job, JobStatus, Micros
 
 ATTEMPTS_KEPT = 50
@@ -172,16 +174,17 @@ def _remember_attempt(job: Job, step: Transition) -> None:
     job.attempts = (*job.attempts[1 - ATTEMPTS_KEPT :], outcome)
 
 
-def claim(job: Job, worker: str, at: Micros) -> None:
-    """Enter RUNNING in one step: what `enter(job, decide(job, Claimed(at, worker)))` does, for the path of every job.
+def claim(jobs: Sequence[Job], worker: str, at: Micros) -> None:
+    """Enter RUNNING: what `enter(job, decide(job, Claimed(at, worker)))` does for each, for the path of every job.
 
-    The caller has taken the job from among the claimable; a test holds the two forms equal.
+    The caller has taken the jobs from among the claimable; a test holds the two forms equal.
     """
-    job.fence += 1
-    job.attempt += 1
-    job.started_at = at
-    job.worker = worker
-    job.status = RUNNING
+    for job in jobs:
+        job.fence += 1
+        job.attempt += 1
+        job.started_at = at
+        job.worker = worker
+        job.status = RUNNING
 
 
 def complete(job: Job, at: Micros, result: bytes) -> Transition:

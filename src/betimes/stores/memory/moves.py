@@ -58,14 +58,14 @@ class Moves:
         For the path of every job, with the calls it would make written out; False, and nothing done, if there
         is more to it. What is submitted to run at once is due by the clock it was stamped with.
         """
-        newest, held = self._history.newest, self._history.held.data
+        newest = self._history.newest
         for job in jobs:
             if (
                 job.terms is not None
                 or job.expires_at is not None
                 or job.run_at > job.submitted_at
+                or job.seq
                 or job.id in newest
-                or job.id in held
             ):
                 return False
         ready = self._waiting.ready

@@ -78,6 +78,8 @@ class MemoryStore(Store):
         self._strategy: str | None = None
         # Replaced as a whole, so that one may leave while they are called.
         self._subscribers: tuple[Callable[[Hint], None], ...] = ()
+        # Whether all were told of work since somebody looked last: who has not looked need not be told again.
+        self._is_told = False
 
     async def open(self, *, strategy: str) -> None:
         """Remember the strategy of the first open, and refuse another while jobs are here."""
@@ -98,6 +100,7 @@ class MemoryStore(Store):
     def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
         """Have `hear` called within the step that changed something."""
         self._subscribers += (hear,)
+        self._is_told = False
 
         def stop() -> None:
             self._subscribers = tuple(each for each in self._subscribers if each != hear)
@@ -108,6 +111,7 @@ class MemoryStore(Store):
         moves = self._moves
         if moves.work_appeared:
             moves.work_appeared = False
+            self._is_told = bool(self._subscribers)
             for hear in self._subscribers:
                 hear(Hint.WORK)
         if moves.something_ended:
@@ -121,7 +125,8 @@ class MemoryStore(Store):
     async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none."""
         if self._moves.arrive_plainly(jobs):
-            self._tell()
+            if not self._is_told:
+                self._tell()
             return list(jobs), Arrivals(jobs)
         kept = submit(jobs, self._history, self._moves, self._clock.now())
         self._tell()
@@ -286,30 +291,35 @@ class MemoryStore(Store):
         lease = self._leases.get(request.worker)
         if lease is None or not lease.holds_at(self._clock.boottime()):
             return []
+        self._is_told = False
+        waiting, hold = self._waiting, request.hold
         claimed: list[Job] = []
         held_back: list[Job] = []
         free = dict(request.lanes)
-        if request.limit > 0:
-            for job in self._waiting.take(request, self._paused, free):
-                if job.seq in request.hold:
+        while taken := waiting.take(request, self._paused, free, request.limit - len(claimed)):
+            for job in taken:
+                if job.seq in hold:
                     held_back.append(job)
+                elif job.expires_at is None or self._has_started_in_time(job, now):
+                    claimed.append(job)
                     continue
-                if job.expires_at is not None and job.started_at is None:
-                    if is_expired(job, now):
-                        self._waiting.push_ready(job)
-                        self._moves.move(job, Expired(now))
-                        continue
-                    self._waiting.forget_expiry(job)
-                claim(job, request.worker, now)
-                lease.held[job.seq] = job
-                free[job.spec.lane] -= 1
-                claimed.append(job)
-                if len(claimed) >= request.limit:
-                    break
+                free[job.spec.lane] += 1
         for job in held_back:
-            self._waiting.push_ready(job)
+            waiting.push_ready(job)
+        claim(claimed, request.worker, now)
+        lease.held.update([(job.seq, job) for job in claimed])
         assert len(claimed) <= max(request.limit, 0)
         return claimed
+
+    def _has_started_in_time(self, job: Job, now: Micros) -> bool:
+        """Watch the expiry of a job that is being claimed no more; False if it has come, and ended the job."""
+        if job.started_at is None and is_expired(job, now):
+            self._waiting.push_ready(job)
+            self._moves.move(job, Expired(now))
+            return False
+        if job.started_at is None:
+            self._waiting.forget_expiry(job)
+        return True
 
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
         """Take back the jobs of workers whose lease is over."""

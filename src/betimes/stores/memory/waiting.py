@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, JobStatus, Micros
@@ -93,44 +91,43 @@ class Waiting:
             return None if entry is None else entry[0]
         return min(due[0], expiry[0])
 
-    def take(self, request: ClaimRequest, paused: frozenset[str], free: dict[str, int]) -> Iterator[Job]:
-        """Pop the READY jobs that the request may take, one by one in the order (sort_key, seq).
+    def take(
+        self, request: ClaimRequest, paused: frozenset[str], free: dict[str, int], most: int
+    ) -> list[Job]:
+        """Pop the READY jobs that the request may take, at most so many, in the order (sort_key, seq).
 
-        The caller counts a slot off `free` for each job it claims, and stops when it has enough; a job it does
-        not keep it must `add` again, after the last one.
+        Counts a slot off `free` for each. A job the caller does not keep it must `add` again, once it has all.
         """
         heaps = [
             (heap, where[1])
             for where, heap in self.ready.items()
-            if heap.live and is_open(*where, request.queues, paused, free)
+            if heap.live
+            and where[0] not in paused
+            and (request.queues is None or where[0] in request.queues)
+            and free.get(where[1], 0) > 0
         ]
-        if len(heaps) == 1:
-            yield from self._take_from_one(*heaps[0], free)
-        else:
-            yield from self._merge(heaps, free)
+        if len(heaps) != 1:
+            return self._merge(heaps, free, most)
+        heap, lane = heaps[0]
+        taken = heap.pop_items(min(most, free[lane]))
+        free[lane] -= len(taken)
+        return taken
 
     @staticmethod
-    def _take_from_one(heap: Heap, lane: str, free: dict[str, int]) -> Iterator[Job]:
-        while free[lane] > 0:
-            entry = heap.pop()
-            if entry is None:
-                return
-            yield entry[2]
-
-    @staticmethod
-    def _merge(heaps: list[tuple[Heap, str]], free: dict[str, int]) -> Iterator[Job]:
-        while True:
-            best: Heap | None = None
+    def _merge(heaps: list[tuple[Heap, str]], free: dict[str, int], most: int) -> list[Job]:
+        taken: list[Job] = []
+        while len(taken) < most:
+            best: tuple[Heap, str] | None = None
             best_rank = (0, 0)
             for heap, lane in heaps:
                 head = heap.peek() if free[lane] > 0 else None
                 if head is not None and (best is None or head[:2] < best_rank):
-                    best, best_rank = heap, head[:2]
+                    best, best_rank = (heap, lane), head[:2]
             if best is None:
-                return
-            entry = best.pop()
-            assert entry is not None
-            yield entry[2]
+                break
+            free[best[1]] -= 1
+            taken += best[0].pop_items(1)
+        return taken
 
     def ahead_of(self, job: Job, most: int) -> int:
         """Count the live entries of the job's heap that go before it."""

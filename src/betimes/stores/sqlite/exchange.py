@@ -35,14 +35,14 @@ def exchange(turn: Turn, reports: Sequence[Report], request: ClaimRequest | None
     turn.flush()
     claimed = [] if request is None or request.limit <= 0 else claim_jobs(turn, request)
     if claimed:
-        turn.write_tally()
+        turn.tally.write(turn.sql)
         next_at = _next_at(turn)
     return Exchange(steps, claimed, turn.changes, next_at)
 
 
 def take_reports(turn: Turn, reports: Sequence[Report]) -> list[Transition | None]:
     """Carry out the reports whose fence is still the job's, and what follows from them."""
-    jobs = turn.load([report.job.seq for report in reports])
+    jobs = turn.refer([report.job for report in reports])
     missing = [report.job.seq for report in reports if report.job.seq not in jobs]
     ended = turn.ended(missing)
     steps: list[Transition | None] = []
@@ -88,12 +88,10 @@ def claim_jobs(turn: Turn, request: ClaimRequest) -> list[Job]:
     now = turn.now
     worker = request.worker
     rows: list[Row] = []
+    claim(jobs, worker, now)
     for job in jobs:
-        claim(job, worker, now)
         rows.append((job.seq, job.attempt, job.fence, worker, now))
-        queue = job.spec.queue
-        turn.count(queue, READY, -1)
-        turn.count(queue, RUNNING, 1)
+        turn.tally.move(job.spec.queue, READY, RUNNING)
     CLAIM_JOB.write(turn.sql, rows)
     assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
     return jobs
