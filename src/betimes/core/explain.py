@@ -123,7 +123,7 @@ def _runs(job: Job, s: Situation, holder: WorkerSeen) -> Reason:
     is_here = s.here is not None and s.here.worker == holder.id
     where = "in this process" if is_here else f"on {holder.host or 'another host'}, pid {holder.pid}"
     since = "" if job.started_at is None else f" since {moment(job.started_at, s.now)}"
-    details = f"{_progress(s)}{_deadline(s)}"
+    details = f"{_progress(job, s)}{_deadline(s)}"
     replaced = "; a newer version of its id waits for it, so it will not be retried" if job.superseded else ""
     lost = f" Should that process die, the job is taken back within {span(holder.lease_us)}."
     return Reason(
@@ -133,10 +133,11 @@ def _runs(job: Job, s: Situation, holder: WorkerSeen) -> Reason:
     )
 
 
-def _progress(s: Situation) -> str:
-    if s.progress is None:
+def _progress(job: Job, s: Situation) -> str:
+    occupant = None if s.here is None else s.here.occupant(job.seq)
+    if occupant is None or occupant.progress is None:
         return ""
-    done, total = s.progress
+    done, total = occupant.progress
     return f"; done: {done:g}" if total is None else f"; done: {done:g} of {total:g}"
 
 

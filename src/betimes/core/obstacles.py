@@ -195,9 +195,9 @@ def _served(s: Situation) -> set[str]:
 def code_still_running(job: Job, s: Situation) -> Reason | None:
     """Code of an earlier attempt of the job has not returned here."""
     here = s.here
-    if here is None or not serves(here, job.spec.queue) or job.seq not in here.hold:
+    earlier = None if here is None or not serves(here, job.spec.queue) else here.occupant(job.seq)
+    if earlier is None or not earlier.is_stuck:
         return None
-    (earlier,) = [occupant for occupant in here.occupants if occupant.seq == job.seq]
     return Reason(
         code=ReasonCode.CODE_STILL_RUNNING,
         text=f"The code of attempt {earlier.attempt} still runs here (lane {earlier.lane!r}"

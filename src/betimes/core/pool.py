@@ -1,9 +1,9 @@
 """When a pool is locked up for good: its slots are held by attempts that wait for jobs that need these slots.
 
-A job may await the end of another. Where all slots are held by such waiting jobs, and what they wait for needs
-one of the slots, nobody moves ever again. The question is answered from the side that can be proved: whoever
-can still go on is found first, and the rest cannot. What is not known (a job in another process, or one whose
-state was not looked up) counts as able to go on, so nobody is accused who is only slow.
+A job may await the end of another. Where all slots are held by such waiting jobs, and what they wait for
+needs one of the slots, nobody moves ever again. The question is answered from the side that can be proved:
+whoever can still go on is found first, and the rest cannot. What is not known (a job in another process, or
+one whose state was not looked up) counts as able to go on, so nobody is accused who is only slow.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def lockup(
 ) -> Lockup:
     """Find the attempts that can never go on, and the jobs that can never start because of them.
 
-    An attempt that waits for several jobs goes on as soon as one of them may end; a job that depends on several
-    needs them all. A slot becomes free when an attempt that goes on gives it back.
+    An attempt that waits for several jobs goes on as soon as one of them may end; a job that depends on
+    several needs them all. A slot becomes free when an attempt that goes on gives it back.
 
     Args:
         holders: the attempts in flight in one process.

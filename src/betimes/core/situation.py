@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from betimes.core.claiming import is_served
 from betimes.core.job import JobStatus, Micros
@@ -34,6 +34,7 @@ class Occupant:
         since: when it was claimed.
         is_stuck: its outcome is recorded, and its code has not returned.
         is_waiting: its code waits for the end of another job.
+        progress: the last `(done, total)` that its code gave.
     """
 
     seq: int
@@ -44,6 +45,7 @@ class Occupant:
     since: Micros | None
     is_stuck: bool = False
     is_waiting: bool = False
+    progress: tuple[float, float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +76,15 @@ class Here:
         """Return the attempts that hold a slot of this lane."""
         return [occupant for occupant in self.occupants if occupant.lane == lane]
 
+    def occupant(self, seq: int) -> Occupant | None:
+        """Return the attempt of this version, if it holds a slot here."""
+        return next((occupant for occupant in self.occupants if occupant.seq == seq), None)
+
     @property
     def free(self) -> Mapping[str, int]:
         """How many more attempts of each lane could be claimed now."""
         left = 0 if self.is_stopping else self.concurrency - len(self.occupants)
         return {lane: min(left, slots - len(self.in_lane(lane))) for lane, slots in self.slots.items()}
-
-    @property
-    def hold(self) -> frozenset[int]:
-        """`seq` of the jobs whose earlier code still runs here."""
-        return frozenset(occupant.seq for occupant in self.occupants if occupant.is_stuck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,6 @@ class Situation:
         older: versions of its id that still run.
         ahead: how many claimable jobs of its queue and lane go before it; counted up to `most_ahead`.
         most_ahead: where that count ends.
-        progress: the last `(done, total)` of its code, where it runs here.
         deadline: when the timeout of its running attempt is over.
     """
 
@@ -131,7 +131,6 @@ class Situation:
     older: tuple[OtherJob, ...] = ()
     ahead: int = 0
     most_ahead: int = 1000
-    progress: tuple[float, float | None] | None = field(default=None)
     deadline: Micros | None = None
 
     @property

@@ -30,6 +30,9 @@ class Metrics:
         rescued: jobs taken back from workers that died.
         stuck_threads: threads whose job's outcome is recorded while its function still runs.
         stuck: the same for all kinds of attempts.
+        deadlocked: attempts that hold a slot and wait for jobs that can never go on, at the last look.
+        loop_stalls: how often the event loop was blocked for longer than the watchdog allows.
+        longest_stall_s: the longest of these, in seconds, once it was over.
         skipped_fires: fires of schedules that did not become jobs.
         store_errors: calls of the store that failed.
         events_dropped: events a listener's full buffer lost.
@@ -60,6 +63,9 @@ class Metrics:
     rescued: int = 0
     stuck_threads: int = 0
     stuck: int = 0
+    deadlocked: int = 0
+    loop_stalls: int = 0
+    longest_stall_s: float = 0.0
     skipped_fires: int = 0
     store_errors: int = 0
     events_dropped: int = 0
@@ -71,11 +77,14 @@ class Counters:
 
     Attributes:
         ended: jobs whose end was recorded here, by final status.
+        loop_stalls, longest_stall_s: written by the watchdog's thread, and by nobody else.
     """
 
     __slots__ = (
         "attempts",
         "ended",
+        "longest_stall_s",
+        "loop_stalls",
         "lost_leases",
         "rescued",
         "retries",
@@ -97,6 +106,8 @@ class Counters:
         self.lost_leases = 0
         self.stale_reports = 0
         self.store_errors = 0
+        self.loop_stalls = 0
+        self.longest_stall_s = 0.0
         self.ended = dict.fromkeys(
             (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.TIMED_OUT, JobStatus.CANCELLED), 0
         )

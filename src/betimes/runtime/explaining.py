@@ -1,0 +1,151 @@
+"""Gathers, through the contract of the stores, what `core.explain` reads; decides nothing."""
+
+from __future__ import annotations
+
+from betimes.core.explain import Explanation, explain
+from betimes.core.job import Job, JobStatus, Micros
+from betimes.core.situation import Here, Occupant, OtherJob, Situation, WorkerSeen
+from betimes.core.task import Registry
+from betimes.core.worker_state import Phase, WorkerState
+from betimes.errors import UnknownJob
+from betimes.ports import JobFilter, Store
+from betimes.runtime.attempt import Attempt
+from betimes.runtime.pool_watch import PoolWatch
+from betimes.runtime.settings import Settings
+
+READY, DELAYED = JobStatus.READY, JobStatus.DELAYED
+
+MOST_AHEAD = 1000
+MOST_RUNNING = 1000
+"""How many jobs are counted, and looked through for older versions."""
+
+TRIES = 3
+"""How often the look is repeated if the job moved meanwhile."""
+
+
+async def explain_job(store: Store, job: Job, tasks: Registry, here: Here | None) -> Explanation:
+    """Explain one version of a job.
+
+    Args:
+        store: an open store.
+        job: which version.
+        tasks: the tasks known here.
+        here: the worker of this process; None: it runs no jobs.
+
+    Raises:
+        UnknownJob: it has been pruned.
+    """
+    for _ in range(TRIES - 1):
+        found = await _get(store, job)
+        situation = await gather(store, found, tasks, here)
+        after = await _get(store, job)
+        if (after.status, after.fence) == (found.status, found.fence):
+            return explain(after, situation)
+    found = await _get(store, job)
+    return explain(found, await gather(store, found, tasks, here))
+
+
+async def _get(store: Store, job: Job) -> Job:
+    found = await store.get(job)
+    if found is None:
+        raise UnknownJob(f"job {job.id} has been pruned", job_id=job.id)
+    return found
+
+
+async def gather(store: Store, job: Job, tasks: Registry, here: Here | None) -> Situation:
+    """Look at all that bears on a job as it stands.
+
+    Args:
+        store: an open store.
+        job: its present state.
+        tasks: the tasks known here.
+        here: the worker of this process; None: it runs no jobs.
+    """
+    workers = tuple(
+        WorkerSeen(
+            id=info.id,
+            queues=info.queues,
+            lease_us=info.lease_us,
+            is_alive=is_alive,
+            host=info.host,
+            pid=info.pid,
+        )
+        for info, is_alive in await store.workers()
+    )
+    is_blocked = job.status is JobStatus.BLOCKED
+    before = await _running_before(store, job) if is_blocked else []
+    return Situation(
+        now=store.now(),
+        here=here,
+        workers=workers,
+        paused=await store.paused_queues(),
+        dependencies=await _dependencies(store, job, before),
+        older=tuple(_other(running) for running in before if running.id == job.id),
+        ahead=await store.ahead(job, most=MOST_AHEAD) if job.status in (READY, DELAYED) else 0,
+        most_ahead=MOST_AHEAD,
+        deadline=_deadline(job, tasks),
+    )
+
+
+async def _running_before(store: Store, job: Job) -> list[Job]:
+    """Return the running versions that were submitted before the job, its own older ones among them."""
+    which = JobFilter(status=JobStatus.RUNNING, before=job.seq, limit=MOST_RUNNING)
+    return await store.jobs(which)
+
+
+async def _dependencies(store: Store, job: Job, running_before: list[Job]) -> tuple[OtherJob, ...]:
+    if job.status is not JobStatus.BLOCKED:
+        return ()
+    found: list[OtherJob] = []
+    for name in dict.fromkeys(job.depends_on):
+        other = await store.find(name)
+        if other is not None and other.seq > job.seq:
+            # The id has a newer version by now; what the job waits for is the one before it.
+            other = next((running for running in running_before if running.id == name), other)
+        found.append(OtherJob(job_id=name, status=None) if other is None else _other(other))
+    return tuple(found)
+
+
+def _other(job: Job) -> OtherJob:
+    return OtherJob(job_id=job.id, status=job.status, started_at=job.started_at, worker=job.worker)
+
+
+def _deadline(job: Job, tasks: Registry) -> Micros | None:
+    task = tasks.get(job.spec.task)
+    if job.status is not JobStatus.RUNNING or task is None or job.started_at is None:
+        return None
+    timeout_s = task.timeout_of(job.spec)
+    return None if timeout_s is None else job.started_at + round(timeout_s * 1_000_000)
+
+
+def look_here(
+    state: WorkerState[Attempt], settings: Settings, tasks: Registry, *, worker_id: str, pool: PoolWatch
+) -> Here:
+    """Describe the worker of this process."""
+    in_flight = state.in_flight.values()
+    return Here(
+        worker=worker_id,
+        queues=settings.queues,
+        tasks=frozenset(tasks),
+        slots={
+            lane: free + sum(attempt.lane == lane for attempt in in_flight)
+            for lane, free in state.free_lanes.items()
+        },
+        concurrency=settings.concurrency,
+        occupants=tuple(
+            Occupant(
+                seq=attempt.seq,
+                job_id=attempt.job.id,
+                task=attempt.task.name,
+                lane=attempt.lane,
+                attempt=attempt.number,
+                since=attempt.claimed_at,
+                is_stuck=attempt.is_recorded,
+                is_waiting=pool.is_waiting(attempt),
+                progress=attempt.progress,
+            )
+            for attempt in in_flight
+        ),
+        starved=pool.found.starved,
+        is_stopping=state.phase is not Phase.RUNNING,
+    )
