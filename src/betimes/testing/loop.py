@@ -70,6 +70,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         >>> loop.close()
     """
 
+    is_virtual = True
+    """For whatever measures real time, such as a watchdog: it has nothing to measure here."""
+
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _clock_resolution: float
