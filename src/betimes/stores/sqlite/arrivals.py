@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from betimes.core.job import Job, JobEvent, JobStatus, Micros
+from betimes.core.job import Arrivals, Job, JobEvent, JobStatus
 from betimes.core.lifecycle import place
 from betimes.ports import Hint
 from betimes.stores.sqlite.rows import array
@@ -34,30 +34,26 @@ def take_numbers(turn: Turn, count: int) -> int:
     return last
 
 
-class Arrivals:
-    """Plain jobs inserted by one statement; `acknowledge` tells their records, after the commit."""
+class Admission:
+    """Plain jobs of one call, inserted; `acknowledge` tells their records, after the commit."""
 
-    __slots__ = ("_first", "_jobs", "_now", "_statuses")
+    __slots__ = ("_first", "_jobs", "_statuses")
 
-    def __init__(self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus], now: Micros) -> None:
+    def __init__(self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus]) -> None:
         self._jobs = jobs
         self._first = first
         self._statuses = statuses
-        self._now = now
 
-    def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
+    def acknowledge(self) -> tuple[list[Job], Sequence[JobEvent]]:
         """Write number and status into the records, and return them with their events."""
-        now = self._now
-        events: list[JobEvent] = []
         for seq, (job, status) in enumerate(zip(self._jobs, self._statuses, strict=True), self._first):
             job.seq = seq
             job.status = status
             job.terms = None
-            events.append(JobEvent(job, None, status, at_us=now))
-        return list(self._jobs), events
+        return list(self._jobs), Arrivals(self._jobs)
 
 
-def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Arrivals] | None:
+def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Admission] | None:
     """Insert the plain jobs of many calls at once; None, and no change, if any id has been seen before."""
     jobs = [job for batch in batches for job in batch]
     ids = {job.id for job in jobs}
@@ -73,13 +69,13 @@ def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Arrivals]
     ]
     INSERT_JOB.write(turn.sql, rows)
     for job, status in zip(jobs, statuses, strict=True):
-        turn.count(job.spec.queue, status, 1)
-    turn.write_tally()
+        turn.tally.move(job.spec.queue, None, status)
+    turn.tally.write(turn.sql)
     turn.hints.add(Hint.WORK)
-    arrivals = []
+    admissions = []
     start = 0
     for batch in batches:
         part = statuses[start : start + len(batch)]
-        arrivals.append(Arrivals(batch, last + 1 + start, part, now))
+        admissions.append(Admission(batch, last + 1 + start, part))
         start += len(batch)
-    return arrivals
+    return admissions

@@ -93,11 +93,11 @@ class Committer:
 
     def _submit_together(self, submits: Sequence[Operation], hints: set[Hint]) -> bool:
         turn = self._turn(hints)
-        arrivals = insert_plain(turn, [operation.plain or () for operation in submits])
-        if arrivals is None:
+        admissions = insert_plain(turn, [operation.plain or () for operation in submits])
+        if admissions is None:
             return False
-        for operation, arrival in zip(submits, arrivals, strict=True):
-            operation.value = arrival
+        for operation, admission in zip(submits, admissions, strict=True):
+            operation.value = admission
         return True
 
     def _run(self, operation: Operation, hints: set[Hint]) -> None:

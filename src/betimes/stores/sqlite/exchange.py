@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from betimes.core.events import Expired, Promoted
+from betimes.core.events import Event, Expired, Promoted, Succeeded
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.lifecycle import is_current, is_repeated
-from betimes.core.transition import Transition, claim, repeated
+from betimes.core.transition import Transition, claim, complete, repeated
 from betimes.ports import ClaimRequest, Exchange, Report
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
@@ -52,11 +52,19 @@ def take_reports(turn: Turn, reports: Sequence[Report]) -> list[Transition | Non
         if job is None:
             steps.append(None)
         elif is_current(job, report.fence):
-            steps.append(turn.apply(job, report.event))
+            steps.append(_carry_out(turn, job, report.event))
         else:
             steps.append(repeated(job) if is_repeated(job, report.fence) else None)
     turn.settle()
     return steps
+
+
+def _carry_out(turn: Turn, job: Job, event: Event) -> Transition:
+    if type(event) is Succeeded and not job.cancel_requested:
+        step = complete(job, event.at, event.result)
+        turn.note(job, RUNNING)
+        return step
+    return turn.apply(job, event)
 
 
 def _pass_time(turn: Turn) -> Micros | None:

@@ -118,15 +118,25 @@ class Specs:
         job.payload = payload.encode()
         job.result = None if result is None else result.encode()
         job.cancel_requested = cancel_requested == 1
-        job.terms = None
-        unusual = _NOTHING_RARE if rare is None else _decode_rare(rare)
-        job.crashes = unusual.crashes
-        job.superseded = unusual.superseded
-        job.error = unusual.error
-        job.reason = unusual.reason
-        job.attempts = unusual.attempts
-        job.depends_on = unusual.depends_on
-        job.key = unusual.key
+        _add_rare(job, rare)
+        return job
+
+    def current(self, given: Job, state: Row) -> Job:
+        """Return a live job from a reference to it, for what never changes, and from its `state`."""
+        job = Job.__new__(Job)
+        (
+            job.seq, status, job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at, job.unmet,
+            job.parked, cancel_requested, rare, _,
+        ) = state  # fmt: skip
+        job.id = given.id
+        job.spec = given.spec
+        job.payload = given.payload
+        job.submitted_at = given.submitted_at
+        job.sort_key = given.sort_key
+        job.status = STATUS[status]
+        job.cancel_requested = cancel_requested == 1
+        job.finished_at = job.result = None
+        _add_rare(job, rare)
         return job
 
     def new_row(self, job: Job, *, seq: int, status: JobStatus, token: str | None = None) -> Row:
@@ -157,6 +167,19 @@ class Specs:
             record.id, *self.columns(record.spec), record.payload.decode(), record.definition, record.next_fire_at, version,
             int(record.paused), record.last_fire_at, record.fired, record.skipped,
         )  # fmt: skip
+
+
+def _add_rare(job: Job, text: str | None) -> None:
+    """Fill in the fields that the column `rare` holds."""
+    rare = _NOTHING_RARE if text is None else _decode_rare(text)
+    job.crashes = rare.crashes
+    job.superseded = rare.superseded
+    job.error = rare.error
+    job.reason = rare.reason
+    job.attempts = rare.attempts
+    job.depends_on = rare.depends_on
+    job.key = rare.key
+    job.terms = None
 
 
 def rare_text(job: Job) -> str | None:

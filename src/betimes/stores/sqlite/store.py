@@ -173,9 +173,9 @@ class SqliteStore(Store):
 
     # jobs
 
-    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], list[JobEvent]]:
+    async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none; returns when they are on disk."""
-        kept: tuple[list[Job], list[JobEvent]] = await self._open_writer().call(
+        kept: tuple[list[Job], Sequence[JobEvent]] = await self._open_writer().call(
             Operation(
                 lambda turn: _submit(turn, jobs),
                 finish=lambda kept: kept.acknowledge(),

@@ -190,7 +190,7 @@ class Submission:
         job.status = place(job, turn.now)
         token = terms.token if terms.named else None
         INSERT_JOB.write(turn.sql, [turn.specs.new_row(job, seq=job.seq, status=job.status, token=token)])
-        turn.count(job.spec.queue, job.status, 1)
+        turn.tally.move(job.spec.queue, None, job.status)
         turn.hints.add(Hint.WORK)
         turn.changes.append(JobEvent(job, None, job.status, at_us=turn.now))
         if lost is not None:

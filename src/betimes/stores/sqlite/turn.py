@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 
 from betimes.core.dependencies import settle
 from betimes.core.events import Event
-from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
+from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, enter
 from betimes.ports import Hint
-from betimes.stores.sqlite.rows import TEXT, Specs, array, changed_row, finished_row
+from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
+from betimes.stores.sqlite.tally import Tally
 
 BLOCKED, RUNNING = JobStatus.BLOCKED, JobStatus.RUNNING
 
@@ -30,7 +31,7 @@ DELETE_DEPENDENTS = statement("delete_dependents")
 DEPENDENTS = statement("dependents")
 NEWEST_LIVE = Records("newest_live")
 NEWEST_ENDED = Records("newest_ended")
-ADD_TO_TALLY = ManyRows("add_to_tally")
+STATES_BY_SEQ = Records("states_by_seq")
 
 
 class Turn:
@@ -44,12 +45,13 @@ class Turn:
         jobs: the live jobs loaded so far, by number; one record each.
         awaited: numbers of those that others wait for.
         changes: the transitions made, in order, for whoever asked.
+        tally: the jobs counted out of one status and into another, until they are written.
         hints: what subscribers are to hear after the commit.
     """
 
     __slots__ = (
-        "_dirty", "_ended", "_tally", "_unblocked", "awaited", "boot_id", "boottime", "changes", "hints", "jobs",
-        "now", "specs", "sql",
+        "_dirty", "_ended", "_unblocked", "awaited", "boot_id", "boottime", "changes", "hints", "jobs",
+        "now", "specs", "sql", "tally",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +76,7 @@ class Turn:
         self._dirty: dict[int, Job] = {}
         self._ended: list[Job] = []
         self._unblocked: list[int] = []
-        self._tally: dict[tuple[str, JobStatus], int] = {}
+        self.tally = Tally()
 
     # reading
 
@@ -92,6 +94,16 @@ class Turn:
         """Return the live jobs that a query answers with, in its order."""
         take = self.take
         return [take(row) for row in query.read(self.sql, values)]
+
+    def refer(self, references: Iterable[Job]) -> dict[int, Job]:
+        """Load live jobs of which references are at hand; return all that are loaded."""
+        given = {job.seq: job for job in references if job.seq not in self.jobs}
+        for state in STATES_BY_SEQ.read(self.sql, (array(given),)):
+            seq = state[0]
+            self.jobs[seq] = self.specs.current(given[seq], state)
+            if state[-1]:
+                self.awaited.add(seq)
+        return self.jobs
 
     def load(self, seqs: Iterable[int]) -> dict[int, Job]:
         """Load live jobs by number, those not loaded yet with one look, and return all that are loaded."""
@@ -120,11 +132,6 @@ class Turn:
 
     # changing
 
-    def count(self, queue: str, status: JobStatus, jobs: int) -> None:
-        """Count live jobs into a status of a queue, or out of it."""
-        where = (queue, status)
-        self._tally[where] = self._tally.get(where, 0) + jobs
-
     def apply(self, job: Job, event: Event) -> Transition:
         """Carry out one event on a loaded job alone; `settle` sees to those that wait for it.
 
@@ -142,18 +149,11 @@ class Turn:
         self._dirty[job.seq] = job
         if after is before:
             return
-        queue = job.spec.queue
-        if not before.is_terminal:
-            self.count(queue, before, -1)
+        self.tally.move(job.spec.queue, before, after)
         if before is BLOCKED:
             self._unblocked.append(job.seq)
-        if after.is_terminal:
+        if after in TERMINAL:
             self._ended.append(job)
-            self.hints.add(Hint.ENDED)
-        else:
-            self.count(queue, after, 1)
-            if after is not RUNNING:
-                self.hints.add(Hint.WORK)
 
     def move(self, job: Job, event: Event) -> Transition:
         """Carry out one event, keep it among the changes, and settle what follows from it."""
@@ -195,7 +195,7 @@ class Turn:
         if self._unblocked:
             self.sql.execute(DELETE_DEPENDENCIES, (array(self._unblocked),))
             self._unblocked = []
-        self.write_tally()
+        self.tally.write(self.sql)
 
     def _write_jobs(self, jobs: Iterable[Job]) -> None:
         changed: list[Row] = []
@@ -204,6 +204,8 @@ class Turn:
         for job in jobs:
             if job.finished_at is None:
                 changed.append(changed_row(job))
+                if job.status is not RUNNING:
+                    self.hints.add(Hint.WORK)
             else:
                 finished.append(finished_row(job))
                 gone.append(job.seq)
@@ -214,13 +216,7 @@ class Turn:
         if finished:
             FINISH_JOB.write(sql, finished)
             sql.execute(DELETE_JOB, (array(gone),))
-
-    def write_tally(self) -> None:
-        """Write the counts."""
-        counts = [(queue, TEXT[status], jobs) for (queue, status), jobs in self._tally.items() if jobs]
-        if counts:
-            ADD_TO_TALLY.write(self.sql, counts)
-        self._tally.clear()
+            self.hints.add(Hint.ENDED)
 
 
 def event_of(job: Job, step: Transition) -> JobEvent:
