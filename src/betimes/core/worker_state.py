@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Phase(Enum):
-    """A worker's life: it only moves down."""
+    """A worker's life: it only moves down. The next worker of the process begins it anew."""
 
     RUNNING = "running"
     DRAINING = "draining"
@@ -37,7 +37,7 @@ class WorkerState(Generic[A]):
 
     Attributes:
         in_flight: the attempts that hold a slot, by `seq`.
-        zombies: those among them whose outcome is recorded while their code still runs.
+        zombies: those among them whose outcome is known while their code still runs; not to be claimed again.
         peak: the most that ever were in flight at once.
         phase: where the worker is in its life.
     """
@@ -77,6 +77,10 @@ class WorkerState(Generic[A]):
             self.peak = len(in_flight)
             assert self.peak <= self._concurrency
 
+    def on_late(self, attempt: A) -> None:
+        """Note that an attempt's outcome is known while its code still runs: its next one must wait for that."""
+        self.zombies[attempt.seq] = attempt
+
     def on_recorded(self, attempts: Sequence[A]) -> None:
         """Note that the attempts' outcomes are in the store, or no longer wanted; what has returned frees its slot."""
         in_flight, free = self.in_flight, self._free
@@ -91,9 +95,9 @@ class WorkerState(Generic[A]):
     def on_returned(self, attempt: A) -> bool:
         """Note that an attempt's code has returned; True if its outcome was recorded, so that its slot is free now."""
         attempt.has_returned = True
+        self.zombies.pop(attempt.seq, None)
         if not attempt.is_recorded:
             return False
-        self.zombies.pop(attempt.seq, None)
         del self.in_flight[attempt.seq]
         self._free[attempt.lane] += 1
         return True

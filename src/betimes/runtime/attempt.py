@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from contextvars import Context as Variables
+from random import Random
 from typing import Any
-from betimes.core.events import Event, GivenBack, Succeeded
-from betimes.core.job import EMPTY_PAYLOAD, Job
+
+from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Succeeded
+from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, Micros
 from betimes.core.outcome import Outcome, outcome_of
 from betimes.core.task import TaskDefinition
+from betimes.errors import JobTimedOut
 from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
 
 
-_NOT_ENDED: Event = GivenBack(0)
+class Refusal(Report):
+    """A claimed job that goes back without having been started.
+
+    Attributes:
+        number: the attempt that did not come about.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self, job: Job, event: Event) -> None:
+        """Send the job back with this event."""
+        super().__init__(job, job.fence, event)
+        self.number = job.attempt
 
 
 class Attempt(Report):
     """A claimed job's run.
 
-    Mutable, with slots: one is made for each attempt, and the worker alone writes to it, on the loop. It keeps
-    its own copy of the numbers it was claimed with, since the job's record may move on.
+    Mutable: the worker alone writes to it, on the loop. It keeps its own copy of the numbers it was claimed
+    with, since the job's record may move on.
 
     Attributes:
         job, seq, fence, number, lane, claimed_at: what was claimed, and when by the store's clock.
@@ -38,51 +53,34 @@ class Attempt(Report):
         waits_for: `seq` of the job whose end its code waits for.
     """
 
-    __slots__ = (
-        "claimed_at",
-        "context",
-        "deadline_number",
-        "handle",
-        "has_returned",
-        "is_recorded",
-        "is_reported",
-        "is_told",
-        "lane",
-        "number",
-        "progress",
-        "seq",
-        "started",
-        "task",
-        "timeout_s",
-        "waits_for",
-    )
+    # What most attempts never change stands on the class: no slots here, since few live at once.
+    handle: object = None
+    event: Event = GivenBack(0)
+    deadline_number = 0
+    is_told = False
+    is_reported = False
+    is_recorded = False
+    has_returned = False
+    progress: tuple[float, float | None] | None = None
+    waits_for: int | None = None
 
     def __init__(self, job: Job, task: TaskDefinition, started: float) -> None:
         """Begin the attempt that was claimed with this record."""
+        spec = job.spec
         self.job = job
         self.seq = job.seq
         self.fence = job.fence
-        self.event = _NOT_ENDED
         self.number = job.attempt
         self.claimed_at = job.started_at
-        self.lane = task.spec.lane
         self.task = task
-        self.context = context = Variables()
-        context.run(current_attempt.set, self)
-        self.handle: object = None
-        spec = job.spec
-        self.timeout_s = task.timeout_s if spec.timeout_s is None else task.timeout_of(spec)
-        self.deadline_number = 0
+        self.lane = task.spec.lane
+        self.context = Variables()
         self.started = started
-        self.is_reported = False
-        self.is_told = False
-        self.is_recorded = False
-        self.has_returned = False
-        self.progress: tuple[float, float | None] | None = None
-        self.waits_for: int | None = None
+        self.timeout_s = task.timeout_s if spec.timeout_s is None else task.timeout_of(spec)
 
     def invoke(self) -> Any:
-        """Decode the arguments and call the task's function."""
+        """Decode the arguments and call the task's function; in the attempt's own context."""
+        current_attempt.set(self)
         task = self.task
         if not task.takes_context:
             if self.job.payload == EMPTY_PAYLOAD:
@@ -105,6 +103,24 @@ class Attempt(Report):
     def raised(self, error: BaseException) -> Outcome:
         """Turn an exception into an outcome that keeps nothing of it alive."""
         return outcome_of(error, self.task.policy_of(self.job.spec), self.number)
+
+    def back_off_us(self, rng: Random) -> int:
+        """Draw how long the job waits for its next attempt after this one has failed."""
+        return round(self.task.policy_of(self.job.spec).delay(self.number, rng) * 1_000_000)
+
+    def late(self, now: Micros, rng: Random) -> Event:
+        """Say that the timeout is over, and when the job is tried again, if it is."""
+        error = JobTimedOut(f"the attempt passed its timeout of {self.timeout_s:g} s", job_id=self.job.id)
+        may_retry = self.task.policy_of(self.job.spec).should_retry(error, self.number)
+        info = ErrorInfo(type="betimes.errors.JobTimedOut", message=str(error))
+        return DeadlinePassed(now, info, self.back_off_us(rng) if may_retry else None)
+
+    def given_back(self, now: Micros) -> Event:
+        """Say that a stopping worker lets the job go, although its code has started."""
+        if not self.job.spec.at_most_once:
+            return GivenBack(now)
+        message = "the scheduler was stopped before the attempt ended, and the job may start only once"
+        return Errored(now, ErrorInfo(type="betimes.errors.SchedulerClosed", message=message))
 
     def __repr__(self) -> str:
         return f"<Attempt {self.number} of {self.job.id} ({self.task.name})>"

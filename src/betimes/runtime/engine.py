@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import types
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextvars import Context as Variables
 from random import Random
 
 from betimes.core.job import Job, JobStatus
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
-from betimes.errors import ConfigurationError, SchedulerClosed
+from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
 from betimes.ports import CancelAnswer, Cancellation, Clock, Executor, Hint, Store, WorkerInfo
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
@@ -19,8 +21,10 @@ from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.metrics import Metrics
 from betimes.runtime.settings import Settings
-from betimes.runtime.shutdown import shut_down
+from betimes.runtime.shutdown import Shutdown
 from betimes.runtime.worker import Worker
+
+_log = logging.getLogger("betimes")
 
 SUBMITS_BETWEEN_YIELDS = 64
 """A submit loop that never has to wait lets the others run after so many submits."""
@@ -73,10 +77,13 @@ class Engine:
         self._new_executors = new_executors
         self._rng = rng
         self.is_closing = False
+        self._is_opening = False
         self.submits = 0
         self._changed = asyncio.Event()
         self._look_now = asyncio.Event()
-        self._state: WorkerState[Attempt] | None = None
+        self._last: tuple[asyncio.AbstractEventLoop, Worker] | None = None
+        self._shutdown: Shutdown | None = None
+        self._opened, self._closed = asyncio.Event(), asyncio.Event()
         self._looker: asyncio.Task[None] | None = None
 
     # --- life
@@ -88,59 +95,93 @@ class Engine:
                 "this scheduler is open already: use the one that runs, or make a second Scheduler for the store"
             )
         self.loop = asyncio.get_running_loop()
+        self.is_closing = self._is_opening = True
+        self._opened, self._closed = asyncio.Event(), asyncio.Event()
+        self._changed, self._look_now = asyncio.Event(), asyncio.Event()
+        self._unsubscribe: Callable[[], None] = _nothing
         try:
             await self.store.open(strategy=self._strategy)
-            self.is_closing = False
-            self._changed, self._look_now = asyncio.Event(), asyncio.Event()
             self.journal.listeners.open()
             self._unsubscribe = self.store.subscribe(self._hear)
             if is_running:
-                await self._start_worker()
+                await self._start_worker(self.loop)
+            self.is_closing = False
         except BaseException:
-            self.loop = None
-            self.worker = None
-            await self.store.close()
+            await self._let_go()
             raise
+        finally:
+            self._is_opening = False
+            self._opened.set()
 
-    async def _start_worker(self) -> None:
-        lease = Lease(self.store, self._describe(), self._new_id)
+    async def _start_worker(self, loop: asyncio.AbstractEventLoop) -> None:
+        executors = self._new_executors()
+        # Code that was left running is this process's still: its slots stay taken, its jobs wait for it.
+        before = self._last[1] if self._last is not None and self._last[0] is loop else None
         worker = Worker(
             self.store,
             self._tasks,
-            self._new_executors(),
+            executors,
             self._settings,
-            lease=lease,
+            lease=Lease(self.store, self._describe(), self._new_id),
             journal=self.journal,
             rng=self._rng,
+            state=self._new_state(executors) if before is None else before.state,
         )
         await worker.start()
-        worker.chores.add(PRUNE_EVERY_S, self._prune, now=asyncio.get_running_loop().time())
+        worker.chores.add(PRUNE_EVERY_S, self._prune, now=loop.time())
         self.worker = worker
-        self._state = worker.state
+        self._last = (loop, worker)
+        if before is not None:
+            before.heir = worker
+
+    def _new_state(self, executors: Mapping[str, Executor]) -> WorkerState[Attempt]:
+        most = self._settings.concurrency
+        slots = {lane: min(executor.slots, most) for lane, executor in executors.items()}
+        return WorkerState(concurrency=most, slots=slots)
+
+    @property
+    def _state(self) -> WorkerState[Attempt] | None:
+        return None if self._last is None else self._last[1].state
 
     async def close(self, *, cancel_running: bool = False, timeout_s: float | None = None) -> None:
         """Stop the worker, deliver the events, and close the store; nothing of it is left on the loop."""
+        if self._is_opening:
+            await self._opened.wait()
         if self.loop is None:
+            return
+        if self.loop is not asyncio.get_running_loop():
+            raise ConfigurationError("the scheduler runs on another event loop: stop it there")
+        if self.is_closing:
+            # Somebody else is at it: make it as quick as this call asks for, and come back when it is done.
+            if self._shutdown is not None:
+                await self._shutdown.settle(cancel_running=cancel_running, timeout_s=timeout_s)
+            await self._closed.wait()
             return
         self.is_closing = True
         self._changed.set()
         try:
             if self.worker is not None:
-                await shut_down(
-                    self.worker,
-                    self.store,
-                    self.journal,
-                    cancel_running=cancel_running,
-                    timeout_s=timeout_s,
-                    grace_s=self._settings.grace_s,
+                self._shutdown = Shutdown(
+                    self.worker, self.store, self.journal, grace_s=self._settings.grace_s
                 )
+                await self._shutdown.run(cancel_running=cancel_running, timeout_s=timeout_s)
         finally:
-            self._unsubscribe()
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Give up all that `open` took; the rest also if a part of it fails."""
+        self._shutdown = None
+        self._unsubscribe()
+        try:
             await self._end_waiting()
             await self.journal.listeners.close(self._settings.grace_s)
-            await self.store.close()
-            self.worker = None
-            self.loop = None
+        finally:
+            try:
+                await self.store.close()
+            finally:
+                self.worker = None
+                self.loop = None
+                self._closed.set()
 
     async def _end_waiting(self) -> None:
         if self._looker is not None:
@@ -170,7 +211,8 @@ class Engine:
                 "to submit only), or await scheduler.start()"
             )
         if self.is_closing:
-            raise SchedulerClosed("the scheduler is stopping, and takes no new work")
+            state = "still opening" if self._is_opening else "stopping"
+            raise SchedulerClosed(f"the scheduler is {state}, and takes no work now")
 
     def _hear(self, hint: Hint) -> None:
         if hint is Hint.ENDED:
@@ -228,7 +270,7 @@ class Engine:
         if found.status.is_terminal:
             return Ending.of(found)
         if self._looker is None:
-            self._looker = self.loop.create_task(self._look(), name="betimes-looker")
+            self._looker = self.loop.create_task(self._look(), context=Variables(), name="betimes-looker")
         attempt = current_attempt.get(None)
         if attempt is None:
             return await self.journal.endings.wait(job)
@@ -243,9 +285,13 @@ class Engine:
         endings = self.journal.endings
         while len(endings):
             jobs = [job for job in endings.jobs() if not self._runs_here(job)]
-            for job, found in await self.store.ended(jobs) if jobs else ():
-                endings.settle(job.seq, Ending.of(found) if found else _PRUNED)
             self._look_now.clear()
+            try:
+                for job, found in await self.store.ended(jobs) if jobs else ():
+                    endings.settle(job.seq, Ending.of(found) if found else _PRUNED)
+            except StoreUnavailable as error:
+                self.journal.counters.store_errors += 1
+                _log.warning("whether jobs have ended could not be looked up; it is tried again: %s", error)
             hinted = self._look_now if len(jobs) <= FEW_WAITING else asyncio.Event()
             await self._wait_for(hinted, LOOK_EVERY_S)
             await self._wait_for(asyncio.Event(), LOOK_AFTER_S)
@@ -260,7 +306,8 @@ class Engine:
             timer.cancel()
 
     def _runs_here(self, job: Job) -> bool:
-        return self.worker is not None and job.seq in self.worker.state.in_flight
+        attempt = None if self.worker is None else self.worker.state.in_flight.get(job.seq)
+        return attempt is not None and not attempt.is_recorded
 
     async def drain(self) -> None:
         """Wait until nothing is ready, running, delayed or blocked."""
@@ -326,3 +373,7 @@ class Engine:
 def _let_others_run() -> Generator[None, None, None]:
     """Give the loop one turn."""
     yield
+
+
+def _nothing() -> None:
+    """Undo nothing."""

@@ -8,7 +8,7 @@ from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus
 
 from betimes.core.transition import Transition
 from betimes.ports import Report
-from betimes.runtime.attempt import Attempt
+from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.endings import Ending, Endings
 from betimes.runtime.listeners import Listeners
 from betimes.runtime.metrics import Counters
@@ -83,6 +83,6 @@ class Journal:
 def _event(report: Report, step: Transition) -> JobEvent:
     text = str(step.error) if step.error else step.reason
     event = JobEvent(report.job, RUNNING, step.after, at_us=step.at, error=text)
-    if isinstance(report, Attempt):
+    if isinstance(report, Attempt | Refusal):
         event.attempt = report.number
     return event

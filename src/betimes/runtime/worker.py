@@ -1,16 +1,18 @@
 """The worker: takes jobs from the store, has them run, and records how they ended.
 
-One task, the pump, owns everything here. Each of its turns is one call of the store: the outcomes that gathered
-while the last call was on its way go out, and as many jobs come in as there are free slots. What must hold:
+One task, the pump, owns everything here. Each of its turns is one call of the store: the outcomes that
+gathered while the last call was on its way go out, and as many jobs come in as there are free slots. What must
+hold:
 
 1. *No lost wake-up.* Whoever changes something sets `_wake`; the pump clears it before it looks, and looks at
    everything, so whatever is set after the look starts another turn.
 2. *A slot is one attempt's* from its claim until its outcome is recorded and its code has returned
    (`WorkerState`), so what is in flight never exceeds the concurrency.
-3. *Unknown outcomes are reconciled.* After a call of the store that failed, the same reports are sent again, and
-   a heartbeat compares what the store thinks is held here with what is; only then is anything claimed.
+3. *Unknown outcomes are reconciled.* After a call of the store that failed, the same reports are sent again,
+   and a heartbeat compares what the store thinks is held here with what is; only then is anything claimed.
 4. *A deadline is ours.* The timeout is recorded when it is over, whatever the code does; the next attempt of
    that job is not claimed here before the code has returned (`ClaimRequest.hold`).
+5. *Each wake-up looks at the store*, also while all slots are taken: jobs become due and expire meanwhile.
 """
 
 from __future__ import annotations
@@ -21,19 +23,20 @@ from collections.abc import Mapping
 from contextvars import Context as Variables
 from random import Random
 
-from betimes.core.events import DeadlinePassed, Event, GivenBack, Succeeded, Withdrawn
-from betimes.core.job import ErrorInfo, Job
+from betimes.core.events import Event, GivenBack, Succeeded, Withdrawn
+from betimes.core.job import Job
 from betimes.core.outcome import Outcome, Raised, event_of
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
-from betimes.errors import JobTimedOut, StoreUnavailable
+from betimes.errors import StoreUnavailable
 from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, Store
-from betimes.runtime.attempt import Attempt
+from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.settings import Settings
+from betimes.runtime.upkeep import Upkeep
 
 _log = logging.getLogger("betimes")
 
@@ -51,6 +54,7 @@ class Worker:
         lease: the worker's name and lease.
         journal: what is told of every transition.
         rng: for jitter.
+        state: its slots; those of the worker before it in this process, if code was left running then.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Worker:
         lease: Lease,
         journal: Journal,
         rng: Random,
+        state: WorkerState[Attempt],
     ) -> None:
         self._store = store
         self._tasks = tasks
@@ -71,9 +76,10 @@ class Worker:
         self._lease = lease
         self._journal = journal
         self._rng = rng
-        slots = {lane: min(executor.slots, settings.concurrency) for lane, executor in executors.items()}
-        self.state: WorkerState[Attempt] = WorkerState(concurrency=settings.concurrency, slots=slots)
+        self.state = state
+        self.heir: Worker | None = None
         self.chores = Chores()
+        self.upkeep = Upkeep(self, store, lease, journal, tasks=tasks, executors=executors)
         self._reports: list[Report] = []
         self._told_early: set[int] = set()
         self._wake = asyncio.Event()
@@ -97,10 +103,13 @@ class Worker:
         for executor in self._executors.values():
             executor.open(self._ended)
         now = loop.time()
-        self.chores.add(self._lease.beat_every_s, self._beat, now=now)
-        self.chores.add(self._lease.rescue_every_s, self._rescue, now=now)
-        self.chores.add(self._settings.poll_s, self._unpark, now=now)
+        self.chores.add(self._lease.beat_every_s, self.upkeep.beat, now=now)
+        self.chores.add(self._lease.rescue_every_s, self.upkeep.rescue, now=now)
+        self.chores.add(self._settings.poll_s, self.upkeep.unpark, now=now)
+        self.state.phase = Phase.RUNNING
+        self.awaken()
         self._pump = loop.create_task(self._run(), context=Variables(), name="betimes-worker")
+        self._pump.add_done_callback(self._pump_done, context=Variables())
 
     def drain(self) -> None:
         """Claim nothing more; what runs may end."""
@@ -110,19 +119,45 @@ class Worker:
         """End the pump and give up the lease; only after `drain`."""
         self.state.phase = Phase.STOPPED
         self.awaken()
-        await self._pump
+        await asyncio.wait([self._pump])
         self._deadlines.close()
         if self._timer is not None:
             self._timer.cancel()
-        await self._lease.end()
+        await self._let_go()
         for executor in self._executors.values():
             await executor.close()
+
+    async def _let_go(self) -> None:
+        """Give up the lease, unless outcomes could not be saved: then it runs out, as after a crash."""
+        try:
+            if self._reports:  # somebody has cancelled the pump
+                await self._exchange(None)
+            if not self.state.held():
+                await self._lease.end()
+        except Exception as error:  # noqa: BLE001 - whatever a store raises: the end goes on
+            _log.error(
+                "the worker's end could not be saved; its jobs come back when its lease is over: %s", error
+            )
+        self._reports.clear()
+        self.state.on_recorded(list(self.state.held().values()))
+
+    def _pump_done(self, pump: asyncio.Task[None]) -> None:
+        self.progress.set()
+        if self.state.phase is not Phase.STOPPED:
+            how = "was cancelled" if pump.cancelled() else f"failed: {pump.exception()!r}"
+            _log.error(
+                "the worker %s from outside; nothing more is run here: stop the scheduler, and start it", how
+            )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pump has ended, so that nothing more will be recorded."""
+        return self._pump.done()
 
     @property
     def is_settled(self) -> bool:
         """Whether every outcome is recorded."""
-        state = self.state
-        return not self._is_claiming and not self._reports and len(state.zombies) == len(state.in_flight)
+        return not self._is_claiming and not self._reports and not self.state.held()
 
     # --- the pump
 
@@ -154,11 +189,9 @@ class Worker:
     async def _turn(self) -> None:
         if self._failures or self.chores.next_due <= self._loop.time():
             await self._catch_up()
-        claim = self._claim_request()
-        if self._reports or claim is not None:
-            exchange = await self._exchange(claim)
-            self._next_at = exchange.next_at
-            self._start_all(exchange.claimed)
+        exchange = await self._exchange(self._claim_request())
+        self._next_at = exchange.next_at
+        self._start_all(exchange.claimed)
 
     async def _exchange(self, claim: ClaimRequest | None) -> Exchange:
         """Send the outcomes that have gathered; they count as sent only when the store has answered."""
@@ -192,7 +225,7 @@ class Worker:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
         if self._failures:
             await self._exchange(None)
-            self.chores.hurry(self._beat)
+            self.chores.hurry(self.upkeep.beat)
         await self.chores.run_due(self._loop.time())
 
     def _recover_from(self, error: Exception) -> None:
@@ -226,17 +259,17 @@ class Worker:
 
     def awaken(self) -> None:
         """Have the pump look again: after whatever changes what there is to do."""
+        if self.heir is not None:
+            self.heir.awaken()
+            return
         self.is_awake = True
         self._wake.set()
 
     def hear(self, hint: Hint) -> None:
         """Hear from the store that there may be something to do."""
-        if hint is Hint.WORK:
-            if self.state.free > 0:
-                self.awaken()
-        elif hint is Hint.CANCEL:
-            self.chores.hurry(self._beat)
-            self.awaken()
+        if hint is Hint.CANCEL:
+            self.chores.hurry(self.upkeep.beat)
+        self.awaken()
 
     # --- attempts
 
@@ -273,8 +306,12 @@ class Worker:
 
     def _refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
-        self._reports.append(Report(job, job.fence, event))
+        self._reports.append(Refusal(job, event))
         self.awaken()
+
+    def refused(self) -> dict[int, int]:
+        """Return the fences of jobs that are on their way back to the store without having been started."""
+        return {report.job.seq: report.fence for report in self._reports if isinstance(report, Refusal)}
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         """Hear from an executor that an attempt's code has returned."""
@@ -297,12 +334,8 @@ class Worker:
     def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
         retry_in_us = None
         if isinstance(outcome, Raised) and outcome.may_retry:
-            retry_in_us = self._back_off_us(attempt)
+            retry_in_us = attempt.back_off_us(self._rng)
         return event_of(outcome, at=self._store.now(), retry_in_us=retry_in_us)
-
-    def _back_off_us(self, attempt: Attempt) -> int:
-        policy = attempt.task.policy_of(attempt.job.spec)
-        return round(policy.delay(attempt.number, self._rng) * 1_000_000)
 
     def _report(self, attempt: Attempt, event: Event) -> None:
         attempt.is_reported = True
@@ -312,13 +345,8 @@ class Worker:
 
     def _late(self, attempt: Attempt) -> None:
         """Record a timeout now, whatever the code goes on to do, and tell the code."""
-        late = JobTimedOut(
-            f"the attempt passed its timeout of {attempt.timeout_s:g} s", job_id=attempt.job.id
-        )
-        policy = attempt.task.policy_of(attempt.job.spec)
-        retry_in_us = self._back_off_us(attempt) if policy.should_retry(late, attempt.number) else None
-        error = ErrorInfo(type="betimes.errors.JobTimedOut", message=str(late))
-        self._report(attempt, DeadlinePassed(self._store.now(), error, retry_in_us))
+        self.state.on_late(attempt)
+        self._report(attempt, attempt.late(self._store.now(), self._rng))
         self.stop_code(attempt)
 
     def stop_code(self, attempt: Attempt) -> None:
@@ -328,15 +356,17 @@ class Worker:
             self._executors[attempt.lane].cancel(attempt)
 
     def tell(self, seq: int) -> None:
-        """Tell a job's running code that its cancel was requested; if it is just being claimed, it will not start."""
+        """Tell a job's code that its cancel was requested; if it is just being claimed, it will not start."""
         attempt = self.state.in_flight.get(seq)
         if attempt is not None:
-            self.stop_code(attempt)
+            # Once only: a second `CancelledError` would break into the clean-up after the first.
+            if not attempt.is_told:
+                self.stop_code(attempt)
         elif self._is_claiming:
             self._told_early.add(seq)
 
     def give_up(self, attempt: Attempt) -> None:
-        """Let go of an attempt whose job is no longer its own (abandoned, or lost): nothing it reports counts."""
+        """Let go of an attempt whose job is no longer its own: nothing it reports counts."""
         self._deadlines.discard(attempt)
         self._reports = [report for report in self._reports if report is not attempt]
         if not attempt.is_recorded:
@@ -349,7 +379,7 @@ class Worker:
         for attempt in self.state.held().values():
             if not attempt.is_reported:
                 self._deadlines.discard(attempt)
-                self._report(attempt, GivenBack(self._store.now()))
+                self._report(attempt, attempt.given_back(self._store.now()))
                 self.stop_code(attempt)
 
     def _settle(self, reports: list[Report], exchange: Exchange) -> None:
@@ -360,46 +390,3 @@ class Worker:
         self._journal.steps(reports, exchange.steps)
         if reports:
             self.awaken()
-
-    # --- chores
-
-    async def _beat(self) -> None:
-        held = self.state.held()
-        beat = await self._lease.beat({seq: attempt.fence for seq, attempt in held.items()})
-        self._journal.changes(beat.changes)
-        if not beat.is_alive:
-            await self._lose_all(held)
-            return
-        for seq in beat.lost:
-            if seq in held:
-                self._lose(held[seq])
-        for seq in beat.cancels:
-            attempt = held.get(seq)
-            if attempt is not None and not attempt.is_told:
-                self.stop_code(attempt)
-
-    async def _lose_all(self, held: Mapping[int, Attempt]) -> None:
-        _log.error(
-            "the lease of worker %s was over: its %d running jobs are told to stop, for others may have them now",
-            self._lease.worker_id,
-            len(held),
-        )
-        for attempt in held.values():
-            self._lose(attempt)
-        await self._lease.begin_again()
-
-    def _lose(self, attempt: Attempt) -> None:
-        _log.warning("lost the lease of job %s (%s)", attempt.job.id, attempt.task.name)
-        self._journal.counters.lost_leases += 1
-        self.give_up(attempt)
-
-    async def _rescue(self) -> None:
-        changes = await self._lease.rescue(self._tasks)
-        self._journal.counters.rescued += len(changes)
-        self._journal.changes(changes)
-
-    async def _unpark(self) -> None:
-        for name in await self._store.parked():
-            kind, _, what = name.partition(":")
-            if (kind == "task" and what in self._tasks) or (kind == "lane" and what in self._executors):
-                self._journal.changes(await self._store.unpark(name))
