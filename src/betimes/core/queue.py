@@ -147,8 +147,9 @@ class TaskQueue:
         running = None if older is None else self._take_out(older)
         self._version = task.version
         self._tasks[task_id] = task
-        if running is None:
-            self._delay(task)
+        if running is None:  # As `_delay` does it, without its call.
+            task.place = self._delayed
+            self._delayed.push(run_at, task.version - priority * PRIORITY_STEP, task)
         else:
             task.place = running
             self._waiting_for_older += 1
@@ -186,7 +187,8 @@ class TaskQueue:
         task = entry[2]
         task.place = None
         self._active = active = self._active + 1
-        self._peak_active = max(self._peak_active, active)
+        if active > self._peak_active:  # Not `max`, which would be a call.
+            self._peak_active = active
         return task
 
     def finish(self, due: DueTask, error: BaseException | None = None) -> None:
