@@ -2,8 +2,8 @@
 
 The limit is a bare `heappush` and `heappop` for each task. It and the contender take turns, one batch of
 tasks each, so that the machine's mood meets both alike; a ratio compares the batches of one turn.
-(The file is not named `queue.py`, because a script's own folder comes first when modules are looked for, and the standard
-library has a `queue` that others need.)
+(The file is not named `queue.py`: a script's own folder comes first when modules are looked for, and the
+standard library has a `queue` that others need.)
 """
 
 from __future__ import annotations
