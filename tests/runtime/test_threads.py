@@ -363,7 +363,7 @@ def test_a_coroutine_that_nobody_would_run_is_an_error(s: ThreadScheduler) -> No
     assert isinstance(s.error(0), ConfigurationError)
 
 
-def test_an_error_keeps_its_lines_and_not_the_variables_behind_it(s: ThreadScheduler) -> None:
+def test_case_143_an_error_keeps_its_lines_and_not_the_variables_behind_it(s: ThreadScheduler) -> None:
     class Large: ...
 
     alive: list[weakref.ref[Large]] = []
@@ -487,7 +487,7 @@ def test_a_running_function_without_a_token_is_only_marked(s: ThreadScheduler, g
     assert (s.state("gate"), s.cancel_requested("gate")) == (TaskState.RUNNING, True)
 
 
-def test_cancel_between_the_claim_and_the_start_withdraws_the_claim(s: ThreadScheduler) -> None:
+def test_case_044_cancel_between_the_claim_and_the_start_withdraws_the_claim(s: ThreadScheduler) -> None:
     ran: list[str] = []
     with s._lock:  # No worker can take the claim meanwhile.
         s.schedule("a", run_at=0.0, fn=lambda: ran.append("a"))
