@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.lives import ENDS_OF_AN_ATTEMPT, NOW, after, fields, label, ready, running
+from tests.unit.lives import BOOM, ENDS_OF_AN_ATTEMPT, NOW, after, fields, label, ready, running
 
 from betimes.core.events import (
     Claimed,
+    Errored,
     Event,
     Snoozed,
     Succeeded,
 )
 from betimes.core.job import Job, JobStatus
 from betimes.core.lifecycle import decide
-from betimes.core.transition import claim, enter, repeated, violations
+from betimes.core.transition import claim, complete, enter, repeated, violations
 
 # The short ways that stores take
 
@@ -21,9 +22,22 @@ from betimes.core.transition import claim, enter, repeated, violations
 @pytest.mark.parametrize("history", [[], [Claimed(NOW, "v"), Snoozed(NOW, 0)]], ids=["first", "second"])
 def test_the_short_way_to_claim_does_what_the_event_does(history: list[Event]) -> None:
     job = after(ready(), *history)
-    by_event, by_claim = after(job.copy(), Claimed(NOW + 1, "w")), job.copy()
-    claim(by_claim, "w", NOW + 1)
+    by_event, by_claim, other = after(job.copy(), Claimed(NOW + 1, "w")), job.copy(), ready()
+    claim([by_claim, other], "w", NOW + 1)
     assert fields(by_claim) == fields(by_event)
+    assert (other.status, other.worker) == (JobStatus.RUNNING, "w")
+
+
+@pytest.mark.parametrize("history", [[], [Errored(NOW, BOOM, 0), Claimed(NOW, "w")]], ids=["first", "second"])
+def test_the_short_way_to_complete_does_what_the_event_does(history: list[Event]) -> None:
+    job = after(running(), *history)
+    by_event, by_short = after(job.copy(), Succeeded(NOW + 1, b"1")), job.copy()
+    step = decide(job, Succeeded(NOW + 1, b"1"))
+    short = complete(by_short, NOW + 1, b"1")
+    assert fields(by_short) == fields(by_event)
+    assert {name: getattr(short, name) for name in step.__slots__} == {
+        name: getattr(step, name) for name in step.__slots__
+    }
 
 
 @pytest.mark.parametrize("event", ENDS_OF_AN_ATTEMPT, ids=label)

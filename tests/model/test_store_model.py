@@ -1,0 +1,330 @@
+"""Random lives of a whole store, step by step against a reference that is plain enough to be right."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.model.reference import SECOND, Model, Refusal, Request, Row, refusal_or
+from tests.model.rows import event_of, expected_of, new_row, seen
+
+from betimes.core.job import Job, JobStatus, Need, Terms
+from betimes.errors import BetimesError
+from betimes.ports import ClaimRequest, Report, Store, WorkerInfo
+from betimes.stores.memory import MemoryStore
+from betimes.stores.sqlite import SqliteStore
+from betimes.testing import VirtualClock, VirtualLoop
+from betimes.testing.store_contract.stage import Stage, Taken, again
+
+T = TypeVar("T")
+# Halves of seconds, while time passes in whole ones: no lease, key or history ends at the very instant
+# of a call. Jobs are due and expire in whole seconds: for them that instant is what is to be tried.
+LEASE_S, KEY_FOR_S, KEEP_S = 30.5, 20.5, 15.5
+ENDS = ["completed", "failed", "timed_out", "snoozed", "given_back", "parked", "withdrawn"]
+names = st.sampled_from([None, None, "a", "b"])
+picks = st.integers(0, 40)
+masks = st.integers(0, 15)
+delays = st.sampled_from([None, 0, 3])
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Two workers and an operator on one store."""
+
+    def make_store(self) -> Store:
+        raise AssertionError("each store has its own machine")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = VirtualClock()
+        self.runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
+        self.stage = Stage(self.make_store(), self.clock)
+        self.do(self.stage.store.open(strategy="priority"))
+        self.model = Model(now=self.stage.now)
+        self.jobs: dict[int, Job] = {}
+        self.submissions: list[tuple[Job, int]] = []
+        self.taken: list[Taken] = []
+        self.workers = ["w0", "w1"]
+        self.rescued: set[str] = set()
+        self.count = 0
+        for name in self.workers:
+            self.begin(name)
+
+    def teardown(self) -> None:
+        self.do(self.stage.store.close())
+        self.runner.close()
+
+    def do(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    def attempt(self, call: Coroutine[Any, Any, T]) -> T | str:
+        """Make a call; if it is refused, return the error's name."""
+        try:
+            return self.do(call)
+        except BetimesError as error:
+            return type(error).__name__
+
+    def begin(self, name: str) -> None:
+        lease_us = round(LEASE_S * SECOND)
+        self.do(self.stage.store.register(WorkerInfo(id=name, lease_us=lease_us)))
+        self.model.leases[name] = self.model.now + lease_us
+
+    def row(self, pick: int) -> Row:
+        rows = list(self.model.rows.values())
+        return rows[-1 - pick % len(rows)]  # small numbers mean the newest, so that shrinking ends there
+
+    # submitting
+
+    @rule(
+        name=names,
+        replaces=st.booleans(),
+        key=st.sampled_from([None, None, None, "k"]),
+        digest=st.sampled_from([b"1", b"1", b"2"]),
+        needs=st.lists(st.tuples(picks, st.sampled_from(Need), st.booleans()), max_size=2),
+        times=st.tuples(st.sampled_from([0, 0, 0, 3]), st.sampled_from([None, None, 2, 10])),
+        sort_key=st.integers(-2, 2),
+        place=st.tuples(st.sampled_from("tu"), st.sampled_from("qr"), st.sampled_from(["loop", "thread"])),
+        once=st.booleans(),
+    )
+    def submit(
+        self,
+        name: str | None,
+        replaces: bool,
+        key: str | None,
+        digest: bytes,
+        needs: list[tuple[int, Need, bool]],
+        times: tuple[int, int | None],
+        sort_key: int,
+        place: tuple[str, str, str],
+        once: bool,
+    ) -> None:
+        self.count += 1
+        terms = Terms(token=f"token-{self.count}", replace=replaces and name is not None)
+        if name is None and key is not None:
+            until = self.model.now + round(KEY_FOR_S * SECOND)
+            terms = Terms(key=key, key_until=until, key_digest=digest)
+        parents = [(self.row(pick), need, by_id) for pick, need, by_id in needs if self.model.rows]
+        job = self.stage.job(
+            name,
+            terms=terms,
+            depends_on=[(self.reference(row, by_id=by_id), need) for row, need, by_id in parents],
+            delay_s=times[0],
+            expires_s=times[1],
+            sort_key=sort_key,
+            task=place[0],
+            queue=place[1],
+            lane=place[2],
+            at_most_once=once,
+        )
+        asked = Request(
+            id=job.id,
+            is_named=name is not None,
+            replaces=terms.replace,
+            key=terms.key,
+            digest=digest,
+            key_until=terms.key_until,
+            needs=[(row.seq, need.value) for row, need, _ in parents],
+            row=lambda seq: new_row(job, seq),
+        )
+        (twin,) = again([job])
+        answer = self.attempt(self.stage.submit(job))
+        expected = refusal_or(lambda: self.model.submit(asked, job.seq))
+        if isinstance(answer, str) or isinstance(expected, Refusal):
+            assert isinstance(expected, Refusal), answer
+            assert answer in expected.names
+            return
+        assert answer[0].seq == expected.seq
+        if answer[0].seq == job.seq:
+            self.jobs[job.seq] = job
+            self.submissions.append((twin, job.seq))
+
+    def reference(self, row: Row, *, by_id: bool) -> Job | str:
+        """The version itself, or its id where that means the same."""
+        return row.id if by_id and self.model.versions(row.id)[-1] is row else self.jobs[row.seq]
+
+    @precondition(lambda self: self.submissions)
+    @rule(pick=picks)
+    def submit_again(self, pick: int) -> None:
+        twin, seq = self.submissions[-1 - pick % len(self.submissions)]
+        if seq not in self.model.rows:
+            return
+        key = None if twin.terms is None else twin.terms.key
+        known, digest, until = self.model.keys.get(key or "", (0, b"", 0))
+        is_known = key is not None and until > self.model.now
+        answer = self.attempt(self.stage.submit(*again([twin])))
+        if is_known and twin.terms is not None and digest != twin.terms.key_digest:
+            assert answer == "ConfigurationError"
+        else:
+            assert not isinstance(answer, str), answer
+            assert answer[0].seq == (known if is_known else seq)
+
+    # working
+
+    @rule(seconds=st.sampled_from([1, 1, 2, 5, 31]))
+    def advance(self, seconds: int) -> None:
+        self.stage.advance(seconds)
+        self.model.now = self.stage.now
+
+    @rule(
+        slot=st.integers(0, 1),
+        limit=st.integers(0, 4),
+        free=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+        queues=st.sampled_from([None, None, ("q",), ("r", "q"), ()]),
+        hold=masks,
+    )
+    def claim(
+        self, slot: int, limit: int, free: tuple[int, int], queues: tuple[str, ...] | None, hold: int
+    ) -> None:
+        worker, lanes = self.workers[slot], {"loop": free[0], "thread": free[1]}
+        held = [seq for n, seq in enumerate(self.model.rows) if hold >> (n % 8) & 1]
+        exchange = self.do(self.stage.turn(claim=ClaimRequest(worker, limit, lanes, queues, held)))
+        self.model.pass_time()
+        expected = self.model.claim(worker, limit, lanes, queues=queues, hold=held)
+        assert [job.seq for job in exchange.claimed] == expected
+        assert exchange.next_at == self.model.next_at()
+        self.taken += [Taken(job, job.fence, job.attempt) for job in exchange.claimed]
+
+    @precondition(lambda self: self.taken)
+    @rule(pick=picks, kind=st.sampled_from(ENDS), delay=delays, off=st.sampled_from([0, 0, 0, 0, 1, -1]))
+    def report(self, pick: int, kind: str, delay: int | None, off: int) -> None:
+        taken = self.taken[-1 - pick % len(self.taken)]
+        fence, row = taken.fence + off, self.model.rows.get(taken.job.seq)
+        delay_us = None if delay is None else delay * SECOND
+        event = event_of(kind, self.model.now, delay_us)
+        exchange = self.do(self.stage.turn([Report(taken.job, fence, event)]))
+        if row is not None and self.model.is_current(row, fence):
+            assert exchange.steps[0] is not None
+            self.model.report(row, "given_back" if kind == "parked" else kind, delay_us)
+            row.parked = "p" if kind == "parked" and row.status == "ready" else None
+            assert exchange.steps[0].after.value == row.status
+        elif row is not None:
+            assert (exchange.steps[0] is not None) == self.model.is_repeated(row, fence)
+        self.model.pass_time()
+
+    @rule(slot=st.integers(0, 1), forgotten=masks, stale=picks)
+    def beat(self, slot: int, forgotten: int, stale: int) -> None:
+        worker = self.workers[slot]
+        rows = self.model.held(worker)
+        known = [row for n, row in enumerate(rows) if not forgotten >> (n % 4) & 1]
+        held = {row.seq: row.fence for row in known}
+        if self.taken:
+            old = self.taken[-1 - stale % len(self.taken)]
+            held.setdefault(old.job.seq, old.fence)
+        beat = self.do(self.stage.store.beat(worker, held))
+        self.stage.see(beat.changes)
+        assert beat.is_alive or not self.model.holds(worker)
+        assert not beat.is_alive or worker not in self.rescued
+        if not beat.is_alive:
+            self.model.leases[worker] = 0
+            return
+        self.model.leases[worker] = self.model.now + round(LEASE_S * SECOND)
+        self.model.give_back([row for row in rows if held.get(row.seq) != row.fence])
+        left = self.model.held(worker)
+        assert set(beat.lost) == held.keys() - {row.seq for row in left}
+        assert set(beat.cancels) == {row.seq for row in left if row.is_cancelled}
+
+    @rule(slot=st.integers(0, 1))
+    def start_afresh(self, slot: int) -> None:
+        self.count += 1
+        self.workers[slot] = f"w{slot}.{self.count}"
+        self.begin(self.workers[slot])
+
+    @rule(slot=st.integers(0, 1))
+    def retire(self, slot: int) -> None:
+        worker = self.workers[slot]
+        self.stage.see(self.do(self.stage.store.retire(worker)))
+        self.model.give_back(self.model.held(worker))
+        self.model.leases[worker] = 0
+        self.rescued.add(worker)
+
+    @rule(tasks=st.sampled_from([{"t"}, {"t", "u"}, set()]))
+    def rescue(self, tasks: set[str]) -> None:
+        holders = {row.seq: row.worker for row in self.model.rows.values()}
+        changes = self.do(self.stage.store.rescue(tasks))
+        self.stage.see(changes)
+        expected = self.model.rescue(tasks)
+        assert {event.seq for event in changes if event.before is JobStatus.RUNNING} == set(expected)
+        for worker in {holders[seq] for seq in expected}:
+            self.model.leases[str(worker)] = 0
+            self.rescued.add(str(worker))
+
+    # the operator
+
+    @precondition(lambda self: self.model.rows)
+    @rule(pick=picks, abandon=st.booleans())
+    def cancel(self, pick: int, abandon: bool) -> None:
+        row = self.row(pick)
+        answer = self.do(self.stage.cancel(self.jobs[row.seq], abandon=abandon))
+        assert answer.answer.name == self.model.cancel(row, abandon=abandon)
+
+    @precondition(lambda self: self.model.rows)
+    @rule(pick=picks)
+    def retry(self, pick: int) -> None:
+        row = self.row(pick)
+        answer = self.attempt(self.stage.store.retry(self.jobs[row.seq], by="ops"))
+        expected = refusal_or(lambda: self.model.retry(row))
+        if isinstance(answer, str) or isinstance(expected, Refusal):
+            assert isinstance(expected, Refusal), answer
+            assert answer in expected.names
+        else:
+            self.stage.see(answer)
+
+    @rule(queue=st.sampled_from("qr"), pauses=st.booleans())
+    def pause(self, queue: str, pauses: bool) -> None:
+        store = self.stage.store
+        self.do(store.pause_queue(queue) if pauses else store.resume_queue(queue))
+        self.model.paused = self.model.paused | {queue} if pauses else self.model.paused - {queue}
+
+    @rule()
+    def unpark(self) -> None:
+        self.stage.see(self.do(self.stage.store.unpark("p")))
+        for row in self.model.rows.values():
+            row.parked = None
+
+    @rule()
+    def prune(self) -> None:
+        keep_us = round(KEEP_S * SECOND)
+        assert self.do(self.stage.store.prune(keep_us=keep_us)) == self.model.prune(keep_us)
+
+    # after each step
+
+    @invariant()
+    def the_store_and_the_model_agree(self) -> None:
+        self.do(self.stage.check())
+        stored = {job.seq: job for job in self.do(self.stage.everything())}
+        assert stored.keys() == self.model.rows.keys()
+        for seq, row in self.model.rows.items():
+            assert seen(stored[seq]) == expected_of(row), stored[seq]
+        running = [row.id for row in self.model.rows.values() if row.status == "running"]
+        assert len(running) == len(set(running)), "two versions of one id run at once"
+
+
+class MemoryMachine(StoreMachine):
+    def make_store(self) -> Store:
+        return MemoryStore(clock=self.clock)
+
+
+class SqliteMachine(StoreMachine):
+    def make_store(self) -> Store:
+        self.folder = Path(tempfile.mkdtemp(prefix="betimes-model-"))
+        return SqliteStore(self.folder / "jobs.db", clock=self.clock, inline=True)
+
+    def teardown(self) -> None:
+        super().teardown()
+        shutil.rmtree(self.folder)
+
+
+@pytest.mark.timeout(400)  # it takes seconds; but when it fails, it looks for the shortest way to fail
+@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, 150), (SqliteMachine, 60)])
+def test_p10_a_store_does_what_the_reference_does(machine: type[StoreMachine], examples: int) -> None:
+    TestCase = machine.TestCase  # noqa: N806 - hypothesis's own name
+    phases = set(Phase) - {Phase.explain}  # which traces every line, and is slow
+    TestCase.settings = settings(max_examples=examples, stateful_step_count=40, phases=phases)
+    TestCase().runTest()
