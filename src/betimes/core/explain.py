@@ -53,8 +53,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"Job {self.job_id} is {self.status.name}."]
-        for reason in self.reasons:
-            lines += [f"- {reason.text}", f"  {reason.change}"]
+        lines += [f"- {reason}" for reason in self.reasons]
         start = self.expected_start
         if start is not None:
             lines.append(f"Expected start: {start:%Y-%m-%d %H:%M:%S} UTC.")

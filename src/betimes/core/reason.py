@@ -83,4 +83,4 @@ class Reason:
         return None if self.expected_at_us is None else from_us(self.expected_at_us)
 
     def __str__(self) -> str:
-        return f"{self.text}\n  → {self.change}"
+        return f"{self.text}\n  {self.change}"
