@@ -10,6 +10,7 @@ from betimes.core.job import (
     EMPTY_PAYLOAD,
     TERMINAL,
     WAITING,
+    Arrivals,
     ErrorInfo,
     Job,
     JobEvent,
@@ -92,6 +93,22 @@ def test_an_events_instant_is_exact_to_the_microsecond() -> None:
     assert JobEvent(job(), None, JobStatus.READY, at_us=-1).at == datetime(
         1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC
     )
+
+
+def test_arrivals_are_the_events_of_new_jobs_made_when_they_are_read() -> None:
+    jobs = [Job(name, JobSpec(task="t"), submitted_at=NOW + n, run_at=NOW) for n, name in enumerate("abc")]
+    jobs[1].status = JobStatus.DELAYED
+    arrivals = Arrivals(jobs)
+    expected = [
+        ("a", None, JobStatus.READY, NOW),
+        ("b", None, JobStatus.DELAYED, NOW + 1),
+        ("c", None, JobStatus.READY, NOW + 2),
+    ]
+    assert len(arrivals) == 3
+    for events in (list(arrivals), arrivals[:], [arrivals[0], arrivals[1], arrivals[-1]]):
+        assert [(one.job_id, one.before, one.after, one.at_us) for one in events] == expected
+    assert [event.job_id for event in arrivals[1:]] == ["b", "c"]
+    assert list(Arrivals([])) == []
 
 
 def test_an_error_without_a_message_is_its_type() -> None:
