@@ -1,7 +1,7 @@
 """Taking plain jobs, which ask for nothing but to be kept: many calls in one statement.
 
-A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it was,
-so that it can be submitted again.
+A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it
+was, so that it can be submitted again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A batch: whatever has gathered goes through one transaction, and each operation gets its own answer.
 
-An operation that refuses (`DuplicateJob` …) leaves nothing, and the others go on. When one fails in a way nobody
-foresaw, the whole batch is rolled back and its operations are run one by one, so that only the culprit fails.
-When the commit itself fails, all fail: nothing is half-written.
+An operation that refuses (`DuplicateJob` …) leaves nothing, and the others go on. When one fails in a way
+nobody foresaw, the whole batch is rolled back and its operations are run one by one, so that only the
+culprit fails. When the commit itself fails, all fail: nothing is half-written.
 """
 
 from __future__ import annotations
@@ -40,12 +40,15 @@ class Committer:
         self.commits = 0
 
     def commit(self, batch: Sequence[Operation]) -> set[Hint]:
-        """Carry out a batch; each operation then has its `value` or its `error`. Returns what to tell subscribers."""
+        """Carry out a batch: each operation then has its `value` or its `error`.
+
+        Returns what to tell subscribers.
+        """
         hints: set[Hint] = set()
         try:
             with self._lock:
                 self._transact(batch, hints)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is the answer to whoever called
             hints.clear()
             if len(batch) > 1 and _may_be_one_culprit(error):
                 for operation in batch:
@@ -60,7 +63,7 @@ class Committer:
 
     def checkpoint(self) -> None:
         """Copy the log into the database file, as far as readers allow; what fails is done the next time."""
-        with suppress(sqlite3.OperationalError, BetimesError), self._lock:
+        with suppress(sqlite3.Error, BetimesError), self._lock:
             self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _transact(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
@@ -133,6 +136,6 @@ class Committer:
 
 
 def _may_be_one_culprit(error: Exception) -> bool:
-    """Say whether the rest of a batch may do better alone: not while the whole file is locked or its disk broken."""
+    """Say whether the rest of a batch may do better alone: not if the file is locked or its disk broken."""
     hopeless = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY)
     return not (isinstance(error, sqlite3.Error) and primary_code(error) in hopeless)

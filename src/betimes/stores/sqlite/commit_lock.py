@@ -1,22 +1,23 @@
 """A lock of ours around every commit and every checkpoint, over threads and processes.
 
-SQLite 3.7.0 to 3.51.2 (but for the backports 3.44.6 and 3.50.7) can lose commits in WAL mode: a checkpoint that
-starts while another connection commits a transaction that resets the log may overlook the reset, and later
-checkpoints then skip part of the log. It takes a commit *during* a checkpoint. So:
+SQLite 3.7.0 to 3.51.2 (but for the backports 3.44.6 and 3.50.7) can lose commits in WAL mode: a checkpoint
+that starts while another connection commits a transaction that resets the log may overlook the reset, and
+later checkpoints then skip part of the log. It takes a commit *during* a checkpoint. So:
 
-1. Whoever writes holds this lock from before BEGIN IMMEDIATE until after COMMIT or ROLLBACK; whoever checkpoints
-   holds it meanwhile. Both happen on the writing connection only, whose automatic checkpoints are off. Opening
-   (which may run recovery) and closing (which may checkpoint) hold it too.
+1. Whoever writes holds this lock from before BEGIN IMMEDIATE until after COMMIT or ROLLBACK; whoever
+   checkpoints holds it meanwhile. Both happen on the writing connection only, whose automatic checkpoints
+   are off. Opening (which may run recovery) and closing (which may checkpoint) hold it too.
 2. Readers are opened read-only: they neither write nor checkpoint, not even when they close last.
-3. Hence no checkpoint ever overlaps a commit or another checkpoint, in whatever process, and the fault cannot
-   happen, whatever the version. The lock is taken on every version, since a process with a sound SQLite may share
-   the file with one that has not.
-4. The lock cannot cover other people's commits. A file with tables that are not ours is used with the rollback
-   journal on such versions, which does not have the fault, and refused when it is in WAL mode already.
+3. Hence no checkpoint ever overlaps a commit or another checkpoint, in whatever process, and the fault
+   cannot happen, whatever the version. The lock is taken on every version, since a process with a sound
+   SQLite may share the file with one that has not.
+4. The lock cannot cover other people's commits. A file with tables that are not ours is used with the
+   rollback journal on such versions, which does not have the fault, and refused when it is in WAL mode
+   already.
 
-It is `flock` on a file beside the database: free at once when its holder dies, about two microseconds where
-nobody competes, and apart from the locks that SQLite itself keeps on the database file, which any close of that
-file in this process would drop. The side file is never deleted.
+It is `flock` on a file beside the database: free at once when its holder dies, about two microseconds
+where nobody competes, and apart from the locks that SQLite itself keeps on the database file, which any
+close of that file in this process would drop. The side file is never deleted.
 """
 
 from __future__ import annotations

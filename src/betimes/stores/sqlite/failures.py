@@ -19,9 +19,10 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_PROTOCOL: "is locked by another connection",
 }
 _DAMAGED = {
-    sqlite3.SQLITE_CORRUPT: "is damaged; nothing was repaired or deleted. Restore a backup, or move the file (with "
-    "its -wal and -shm) away and save what can be read by `sqlite3 FILE .recover`",
-    sqlite3.SQLITE_NOTADB: "is not an SQLite database; nothing was changed. Give another path, or move the file away",
+    sqlite3.SQLITE_CORRUPT: "is damaged; nothing was repaired or deleted. Restore a backup, or move the file "
+    "(with its -wal and -shm) away and save what can be read by `sqlite3 FILE .recover`",
+    sqlite3.SQLITE_NOTADB: "is not an SQLite database; nothing was changed. Give another path, or move the "
+    "file away",
 }
 
 

@@ -1,9 +1,9 @@
 """Workers and their leases: begun, prolonged, given back, and taken from those that are gone.
 
-A lease is over when the boot clock has passed it, when the machine has been started anew since, or when the
-worker's process is gone. A lease that is over, but that nobody has acted on, can still be prolonged: nothing
-has been taken from the worker yet. Whoever rescues declares the worker dead in the same transaction; from then
-on its beats change nothing.
+A lease is over when the boot clock has passed it, when the machine has been started anew since, or when
+the worker's process is gone. A lease that is over, but that nobody has acted on, can still be prolonged:
+nothing has been taken from the worker yet. Whoever rescues declares the worker dead in the same
+transaction; from then on its beats change nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Opening the file: created if it is not there, refused if it is not ours to use, never repaired.
 
-A file that we create belongs to its user alone (mode 0600) and is in WAL mode. A file that holds other tables
-is the application's: its journal mode stays as it is, which on SQLite versions with the WAL-reset fault must be a
-rollback journal (see `commit_lock`).
+A file that we create belongs to its user alone (mode 0600) and is in WAL mode. A file that holds other
+tables is the application's: its journal mode stays as it is, which on SQLite versions with the WAL-reset
+fault must be a rollback journal (see `commit_lock`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from pathlib import Path
 from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import translated
+from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.statements import migrations, statement
 
 OLDEST_SQLITE = (3, 38, 0)
 """The first with everything used here: STRICT tables, RETURNING, JSON built in."""
 
 APPLICATION_ID = 0x42746D73
+CACHE_KIB = 32 * 1024
+"""Memory for pages of the file, for writing; a large backlog's indexes should fit."""
+LOG_BYTES = 64 * 1024 * 1024
+"""The log's size on disk after a burst; it is cut when it is next begun anew."""
 CHECKED_BYTES = 64 * 1024 * 1024
 """A file up to this size is checked for damage when it is opened; a larger one would take too long."""
 
@@ -56,7 +61,8 @@ def location(path: str | Path, *, busy_timeout_s: float) -> Location:
     text = os.fspath(path)
     if not text or text == ":memory:":
         raise ConfigurationError(f"path={text!r} names no file; for a store in memory use the memory store")
-    return Location(path=Path(text).absolute(), busy_timeout_s=busy_timeout_s)
+    # One file must not go by two names, or it would have two locks.
+    return Location(path=Path(text).resolve(), busy_timeout_s=busy_timeout_s)
 
 
 def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.Connection:
@@ -66,11 +72,14 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.
         ConfigurationError, SchemaMismatch, StoreUnavailable: as `Store.open`; nothing was changed.
     """
     _check_version()
+    refuse_network(where.path)
     mode = _ensure_file(where.path)
     try:
         lock.open(mode)
         with lock:
             sql = _connect(where)
+            sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            sql.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             try:
                 _prepare(sql, where.path, strategy)
             except BaseException:
@@ -148,9 +157,9 @@ def _prepare(sql: sqlite3.Connection, path: Path, strategy: str) -> None:
         sql.execute("PRAGMA journal_mode = WAL")
     elif is_wal(sql) and has_wal_reset_fault():
         raise ConfigurationError(
-            f"{path} holds other tables and is in WAL mode, which SQLite {sqlite3.sqlite_version} can damage when "
-            "others write to it; run `PRAGMA journal_mode = DELETE` on it with everything else closed, use a file "
-            "of its own, or SQLite 3.51.3 or later"
+            f"{path} holds other tables and is in WAL mode, which SQLite {sqlite3.sqlite_version} can damage "
+            "when several write to it; run `PRAGMA journal_mode = DELETE` on it with everything else closed, "
+            "use a file of its own, or SQLite 3.51.3 or later"
         )
     sql.execute("BEGIN IMMEDIATE")
     try:
@@ -171,7 +180,7 @@ def _schema_version(sql: sqlite3.Connection, path: Path, ours: set[str]) -> int:
         row = None
     if row is None or not isinstance(row[0], int):
         raise SchemaMismatch(
-            f"{path} has tables named betimes_* that are not a store's; nothing was changed. Use another file",
+            f"{path} has tables named betimes_* of another making; use another file; nothing was changed",
             expected=SCHEMA_VERSION,
         )
     version: int = row[0]
@@ -181,8 +190,8 @@ def _schema_version(sql: sqlite3.Connection, path: Path, ours: set[str]) -> int:
 def _refuse_other_version(path: Path, found: int) -> None:
     if found > SCHEMA_VERSION:
         raise SchemaMismatch(
-            f"{path} has schema version {found}; this version of betimes knows up to {SCHEMA_VERSION}. Nothing was "
-            "changed; use the version of betimes that made it, or a later one",
+            f"{path} has schema version {found}; this version of betimes knows up to {SCHEMA_VERSION}. "
+            "Nothing was changed; use the version of betimes that made it, or a later one",
             found=found,
             expected=SCHEMA_VERSION,
         )
@@ -229,7 +238,7 @@ def _agree_on_strategy(sql: sqlite3.Connection, path: Path, strategy: str) -> No
         return
     if row is not None and sql.execute(HAS_JOBS).fetchone()[0]:
         raise ConfigurationError(
-            f"{path} holds jobs ordered by strategy {row[0]!r} and was opened with {strategy!r}; open it with the "
-            "same strategy, or use a new file"
+            f"{path} holds jobs ordered by strategy {row[0]!r} and was opened with {strategy!r}; open it "
+            "with the same strategy, or use a new file"
         )
     sql.execute(WRITE_STRATEGY, (strategy,))

@@ -21,7 +21,7 @@ class Operation:
         run: what to do inside the transaction.
         finish: what makes the answer of what `run` returned, once that is on disk.
         is_guarded: it may refuse after it has begun to write, so it gets a savepoint of its own.
-        plain: jobs that ask for nothing but to be kept; such calls share one statement. `run` is the long way.
+        plain: jobs that ask for nothing but to be kept; such calls share a statement. `run` is the long way.
         future: where the answer goes; None when the caller waits in the same thread.
         value, error: the answer, or what to raise.
     """

@@ -1,6 +1,7 @@
 """The reader: a connection of its own in a thread of its own, so that looking never waits for the writer.
 
-A look begins after it was called for, and so after every commit that was acknowledged before: it sees them all.
+A look begins after it was called for, and so after every commit that was acknowledged before: it sees them
+all.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Reader:
         self._queue: SimpleQueue[tuple[Callable[[Look], Any], asyncio.Future[Any]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed: asyncio.Future[None] | None = None
         self._sql: sqlite3.Connection | None = None
 
     async def open(self, *, is_wal: bool) -> None:
@@ -38,6 +40,7 @@ class Reader:
         self._loop = asyncio.get_running_loop()
         self._sql = open_reader(self._where, is_wal=is_wal)
         if not self._is_inline:
+            self._closed = self._loop.create_future()
             self._thread = threading.Thread(target=self._serve, name="betimes-sqlite-reader", daemon=True)
             self._thread.start()
 
@@ -52,9 +55,10 @@ class Reader:
 
     async def close(self) -> None:
         """Answer what has been asked, and close the file."""
-        if self._thread is not None:
+        if self._thread is not None and self._closed is not None:
             self._queue.put(None)
-            await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+            await self._closed
+            self._thread.join()
             self._thread = None
         if self._sql is not None:
             self._sql.close()
@@ -67,12 +71,17 @@ class Reader:
             error: BaseException | None = None
             try:
                 answer = self._look(look)
-            except BaseException as raised:
+            except BaseException as raised:  # noqa: BLE001 - it is the answer to whoever called
                 error = raised
-            # A loop that has been closed meanwhile has nobody left who waits.
-            with suppress(RuntimeError):
-                assert self._loop is not None
-                self._loop.call_soon_threadsafe(_resolve, future, answer, error)
+            self._post(_resolve, future, answer, error)
+        if self._closed is not None:
+            self._post(_resolve, self._closed, None, None)
+
+    def _post(self, call: Callable[..., None], *values: object) -> None:
+        # A loop that has been closed meanwhile has nobody left who waits.
+        with suppress(RuntimeError):
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(call, *values)
 
     def _look(self, look: Callable[[Look], T]) -> T:
         """Look within one transaction: a job that moves meanwhile is seen once, before or after."""

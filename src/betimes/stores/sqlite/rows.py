@@ -1,7 +1,8 @@
 """Between rows and records: the only place that knows in which order a row's columns stand.
 
-The views `betimes_live` and `betimes_ended` give live and ended jobs the same columns, so that there is one way
-from a row to a `Job`. What few jobs need travels as JSON, and is made only where there is something to say.
+The views `betimes_live` and `betimes_ended` give live and ended jobs the same columns, so that there is
+one way from a row to a `Job`. What few jobs need travels as JSON, and is made only where there is
+something to say.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ class Specs:
         """Return a live job from a reference to it, for what never changes, and from its `state`."""
         job = Job.__new__(Job)
         (
-            job.seq, status, job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at, job.unmet,
-            job.parked, cancel_requested, rare, _,
+            job.seq, status, job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at,
+            job.unmet, job.parked, cancel_requested, rare, _,
         ) = state  # fmt: skip
         job.id = given.id
         job.spec = given.spec
@@ -142,8 +143,8 @@ class Specs:
     def new_row(self, job: Job, *, seq: int, status: JobStatus, token: str | None = None) -> Row:
         """Return the values of `insert_job`."""
         return (
-            seq, job.id, *self.columns(job.spec), job.payload.decode(), job.submitted_at, job.run_at, job.sort_key,
-            TEXT[status], job.expires_at, job.unmet, rare_text(job), token,
+            seq, job.id, *self.columns(job.spec), job.payload.decode(), job.submitted_at, job.run_at,
+            job.sort_key, TEXT[status], job.expires_at, job.unmet, rare_text(job), token,
         )  # fmt: skip
 
     def schedule(self, row: Row) -> ScheduleRecord:
@@ -164,8 +165,9 @@ class Specs:
     def schedule_row(self, record: ScheduleRecord, *, version: int) -> Row:
         """Return the values of `save_schedule`."""
         return (
-            record.id, *self.columns(record.spec), record.payload.decode(), record.definition, record.next_fire_at, version,
-            int(record.paused), record.last_fire_at, record.fired, record.skipped,
+            record.id, *self.columns(record.spec), record.payload.decode(), record.definition,
+            record.next_fire_at, version, int(record.paused), record.last_fire_at, record.fired,
+            record.skipped,
         )  # fmt: skip
 
 
@@ -209,8 +211,8 @@ def rare_text(job: Job) -> str | None:
 def changed_row(job: Job) -> Row:
     """Return the values of `update_job`."""
     return (
-        job.seq, TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at,
-        job.unmet, job.parked, int(job.cancel_requested), rare_text(job),
+        job.seq, TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at,
+        job.expires_at, job.unmet, job.parked, int(job.cancel_requested), rare_text(job),
     )  # fmt: skip
 
 
@@ -221,8 +223,8 @@ def finished_row(job: Job) -> Row:
     forget_at = None if keep_s is None else finished_at + round(keep_s * 1_000_000)
     result = None if job.result is None else job.result.decode()
     return (
-        job.seq, job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at, job.expires_at,
-        int(job.cancel_requested), rare_text(job), result, forget_at,
+        job.seq, job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at,
+        job.expires_at, int(job.cancel_requested), rare_text(job), result, forget_at,
     )  # fmt: skip
 
 
@@ -230,8 +232,8 @@ def worker_row(worker: WorkerInfo, *, lease_until: int, lease_boot_id: str) -> R
     """Return the values of `register_worker`."""
     queues = None if worker.queues is None else _encode(worker.queues).decode()
     return (
-        worker.id, worker.host, worker.pid, worker.process_started, worker.boot_id, queues, worker.concurrency,
-        worker.lease_us, lease_until, lease_boot_id,
+        worker.id, worker.host, worker.pid, worker.process_started, worker.boot_id, queues,
+        worker.concurrency, worker.lease_us, lease_until, lease_boot_id,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The SQL: one statement a file, under `stores/sql/sqlite`, read once.
 
-Statements take and return many rows in one step, because each step of a statement gives up the interpreter's lock:
-with a hundred steps a turn, code that computes in another thread could hold up each of them.
+Statements take and return many rows in one step, because each step of a statement gives up the
+interpreter's lock: with a hundred steps a turn, code that computes in another thread could hold up each of
+them.
 """
 
 from __future__ import annotations

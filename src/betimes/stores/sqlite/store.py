@@ -1,8 +1,8 @@
 """`SqliteStore`: the whole contract in one SQLite file.
 
-The store decides nothing and moves rows only: what becomes of a job is decided by `lifecycle`, on the record
-rebuilt from its row, inside the transaction that writes it back. Every change goes through the writer (see
-`writer`), every look through the reader; this class only says which is which.
+The store decides nothing and moves rows only: what becomes of a job is decided by `lifecycle`, on the
+record rebuilt from its row, inside the transaction that writes it back. Every change goes through the
+writer (see `writer`), every look through the reader; this class only says which is which.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class SqliteStore(Store):
     Args:
         path: the file; it is created (for its user alone) when the store is opened.
         clock: where time comes from; its boot clock counts the leases.
-        inline: carry every call out at once, in the calling thread: for simulations on virtual time. Leases are
-            then prolonged by `beat` alone, and other processes' changes are not noticed.
-        is_gone: tells whether the process of a worker has ended, so that its jobs need not wait for its lease.
+        inline: carry every call out at once, in the calling thread: for simulations on virtual time. Leases
+            are then prolonged by `beat` alone, and other processes' changes are not noticed.
+        is_gone: tells whether a worker's process has ended, so that its jobs need not wait for its lease.
         max_stall_us: a worker that has not beaten for this long is left to lose its lease.
         busy_timeout_s: how long to wait for somebody else's lock before `StoreUnavailable`.
 
@@ -94,6 +94,8 @@ class SqliteStore(Store):
 
     async def open(self, *, strategy: str) -> None:
         """Open the file, creating what an empty one needs."""
+        if self._writer is not None:
+            raise ConfigurationError(f"the store {self._where.path} is open already: close it first")
         writer = Writer(
             WriterSettings(
                 where=self._where,
@@ -107,7 +109,11 @@ class SqliteStore(Store):
         )
         is_wal = await writer.open(strategy=strategy)
         reader = Reader(self._where, self._specs, is_inline=self._inline)
-        await reader.open(is_wal=is_wal)
+        try:
+            await reader.open(is_wal=is_wal)
+        except BaseException:
+            await writer.close()
+            raise
         self._pid = os.getpid()
         self._writer, self._reader = writer, reader
 
@@ -115,6 +121,8 @@ class SqliteStore(Store):
         """Finish what has been called, and close the file; what was acknowledged stays."""
         reader, self._reader = self._reader, None
         writer, self._writer = self._writer, None
+        if os.getpid() != self._pid:
+            return  # a forked child has neither the threads nor the locks
         if reader is not None:
             await reader.close()
         if writer is not None:
@@ -153,7 +161,7 @@ class SqliteStore(Store):
             raise SchedulerClosed(f"the store {self._where.path} is not open: open it first")
         if os.getpid() != self._pid:
             raise ConfigurationError(
-                f"the store {self._where.path} was opened before this process was forked; open one of its own here"
+                f"the store {self._where.path} was opened before this process was forked; open another here"
             )
         return writer
 

@@ -1,8 +1,8 @@
 """Taking jobs that ask for more than to be kept: names, replacement, keys, dependencies.
 
-A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it was,
-so that it can be submitted again. The jobs are kept one by one, each with all that follows from it, in the order
-given; numbers are given out before, so that a job may wait for one that stands behind it.
+A record given by a caller is not touched before the commit: a turn that is rolled back must leave it as it
+was, so that it can be submitted again. The jobs are kept one by one, each with all that follows from it,
+in the order given; numbers are given out before, so that a job may wait for one that stands behind it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SETTLED_AT_SUBMIT = (
 
 
 class Submission:
-    """One call of `submit`. It works on copies, inside a savepoint: whatever it raises leaves nothing behind."""
+    """One call of `submit`; it works on copies, inside a savepoint: what it raises leaves nothing behind."""
 
     def __init__(self, turn: Turn, jobs: Sequence[Job]) -> None:
         self._turn = turn
@@ -53,7 +53,7 @@ class Submission:
         self._new: list[tuple[Job, Terms]] = []
         self._named: dict[str, Job] = {}
         self._keys: dict[str, tuple[Job, bytes]] = {}
-        # By the identity of a given record, the copy or the known job that stands for it; and back from copies.
+        # By the identity of a given record: the copy or the known job that stands for it; and back.
         self._standing: dict[int, Job] = {}
         self._origin: dict[int, Job] = {}
         self._awaited: set[int] = set()
@@ -77,7 +77,7 @@ class Submission:
             self._turn.sql.execute(MARK_AWAITED, (array(self._awaited),))
 
     def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
-        """Write what became of the jobs into the records given, and return by position what was made or found."""
+        """Write what became of the jobs into the records given; return by position what was made or found."""
         kept = []
         for given in self._given:
             standing = self._standing[id(given)]

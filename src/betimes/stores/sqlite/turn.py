@@ -1,7 +1,7 @@
 """A turn: what one operation sees and changes within the writer's transaction.
 
-Each job is loaded once, changed as a record by `decide` and `enter`, and written once: `flush` turns what was
-changed into a few statements. Whoever reads rows by their state must flush first.
+Each job is loaded once, changed as a record by `decide` and `enter`, and written once: `flush` turns what
+was changed into a few statements. Whoever reads rows by their state must flush first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the writer does by its own timer: prolong leases, notice other processes' commits, checkpoint.
 
-The timer belongs to the writer's thread, so that code which blocks the event loop loses no lease. It goes by
-`beat`: a worker that has not beaten for longer than `max_stall_us` is left to lose its lease, on purpose.
+The timer belongs to the writer's thread, so that code which blocks the event loop loses no lease. It goes
+by `beat`: a worker that has not beaten for longer than `max_stall_us` is left to lose its lease, on
+purpose.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Watch:
         self._version = self._read()
 
     def has_changed(self) -> bool:
-        """Say whether another connection has committed since the last look; a locked file counts as changed."""
+        """Say whether another connection has committed since the last time; a locked file counts as such."""
         version = self._read()
         changed = version is None or version != self._version
         self._version = version
@@ -89,6 +90,6 @@ class Watch:
     def _read(self) -> int | None:
         try:
             version: int = self._sql.execute("PRAGMA data_version").fetchone()[0]
-        except sqlite3.OperationalError:
+        except sqlite3.Error:
             return None
         return version

@@ -1,11 +1,11 @@
 """The writer: one thread that owns the one writing connection.
 
-Natural batching: while a commit is on its way, calls gather; when it is done, they go together through the next.
-There is no delay when nobody waits, and large batches under load. All answers of a batch go back to the event
-loop in one call.
+Natural batching: while a commit is on its way, calls gather; when it is done, they go together through the
+next. There is no delay when nobody waits, and large batches under load. All answers of a batch go back to
+the event loop in one call.
 
-With `is_inline` there is no thread: each call is carried out where it is made, by the same code; then there is no
-timer either, and leases are prolonged by `beat` alone.
+With `is_inline` there is no thread: each call is carried out where it is made, by the same code; then
+there is no timer either, and leases are prolonged by `beat` alone.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Writer:
     def _serve(self, strategy: str, opened: asyncio.Future[None]) -> None:
         try:
             self._open_file(strategy)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is the answer to whoever opened
             self._post(_set_exception, opened, error)
             return
         self._post(_set_result, opened)
@@ -169,7 +169,12 @@ class Writer:
         return batch
 
     def _commit(self, batch: Sequence[Operation]) -> None:
-        hints = self._committer.commit(batch)
+        try:
+            hints = self._committer.commit(batch)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the thread must outlive it
+            hints = set()
+            for operation in batch:
+                operation.error = operation.error or error
         if self._settings.is_inline:
             if hints and self._loop is not None:
                 self._loop.call_soon(self._settings.tell, hints)
