@@ -65,7 +65,7 @@ class Registrar:
         tags: Iterable[str] = (),
     ) -> TaskDecorator: ...
 
-    def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def task(self, fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a task, as a decorator with or without options.
 
         Args:

@@ -47,7 +47,7 @@ class JobMaker:
         """
         now = self._now()
         if options is None and not after:
-            job = Job(self._new_id(now), spec, payload, submitted_at=now, run_at=now)
+            job = Job(self._new_id(now), spec, payload, now, now)
         else:
             job = self._on_terms(spec, payload, options or SubmitOptions(), now)
             self._depend(job, options, after)
@@ -63,8 +63,8 @@ class JobMaker:
             options.job_id or self._new_id(now),
             spec,
             payload,
-            submitted_at=now,
-            run_at=now + options.delay_us if options.run_at is None else options.run_at,
+            now,
+            now + options.delay_us if options.run_at is None else options.run_at,
             expires_at=expires_at,
             terms=self._terms(spec, payload, options, now),
         )

@@ -218,9 +218,9 @@ class Job:
         id: str,  # noqa: A002 - the field's word
         spec: JobSpec,
         payload: bytes = EMPTY_PAYLOAD,
+        submitted_at: Micros = 0,
+        run_at: Micros = 0,
         *,
-        submitted_at: Micros,
-        run_at: Micros,
         sort_key: int = 0,
         expires_at: Micros | None = None,
         terms: Terms | None = None,
