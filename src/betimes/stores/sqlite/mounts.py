@@ -34,8 +34,8 @@ def refuse_network(path: Path, *, mounts: Path = MOUNTS) -> None:
             kind, longest = after.split()[0], len(mount)
     if kind in NETWORK:
         raise ConfigurationError(
-            f"{path} is on a network file system ({kind}), where SQLite's locks do not hold; use a local disk, "
-            "or PostgreSQL for several machines"
+            f"{path} is on a network file system ({kind}), where SQLite's locks do not hold; use a local "
+            "disk, or PostgreSQL for several machines"
         )
 
 
