@@ -1,8 +1,10 @@
 """Betimes: work done later, again, in order of importance, in parallel, durably."""
 
+from betimes.core.explain import Explanation
 from betimes.core.job import CancelReason, JobEvent, JobStatus
 from betimes.core.priority import Priority
 from betimes.core.queue import DueTask, TaskQueue, Wait
+from betimes.core.reason import Reason, ReasonCode
 from betimes.core.retry import RetryPolicy
 from betimes.core.strategy import (
     AgingPriorityStrategy,
@@ -56,6 +58,7 @@ __all__ = [
     "DueTask",
     "DuplicateJob",
     "EarliestDueStrategy",
+    "Explanation",
     "IllegalTransition",
     "InvalidTrigger",
     "JobCancelled",
@@ -72,6 +75,8 @@ __all__ = [
     "PayloadError",
     "Priority",
     "PriorityStrategy",
+    "Reason",
+    "ReasonCode",
     "RetryPolicy",
     "Scheduler",
     "SchedulerClosed",

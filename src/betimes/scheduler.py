@@ -367,6 +367,7 @@ class Scheduler(Registrar, Submitting):
         return await self._engine.cancel(job, reason=CancelReason.REQUESTED, abandon=abandon)
 
     async def _explain(self, job: Job) -> Explanation:
+        self._opened_store()
         return await self._engine.explain(job)
 
     def _progress(self, job: Job) -> tuple[float, float | None] | None:

@@ -50,7 +50,6 @@ class Attempt(Report):
         is_recorded: its outcome is in the store, or is no longer wanted there.
         has_returned: its code has ended.
         progress: the last `(done, total)` its code gave.
-        waits_for: `seq` of the job whose end its code waits for.
     """
 
     # What most attempts never change stands on the class: no slots here, since few live at once.
@@ -62,7 +61,6 @@ class Attempt(Report):
     is_recorded = False
     has_returned = False
     progress: tuple[float, float | None] | None = None
-    waits_for: int | None = None
 
     def __init__(self, job: Job, task: TaskDefinition, started: float) -> None:
         """Begin the attempt that was claimed with this record."""

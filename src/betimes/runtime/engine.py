@@ -9,19 +9,24 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextvars import Context as Variables
 from random import Random
 
+from betimes.core.explain import Explanation
 from betimes.core.job import Job, JobStatus
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
 from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
-from betimes.ports import CancelAnswer, Cancellation, Clock, Executor, Hint, Store, WorkerInfo
+from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, WorkerInfo
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
+from betimes.runtime.explaining import explain_job, look_here
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.metrics import Metrics
+from betimes.runtime.pool_watch import PoolWatch
 from betimes.runtime.settings import Settings
 from betimes.runtime.shutdown import Shutdown
+from betimes.runtime.snapshot import snapshot
+from betimes.runtime.watchdog import Watchdog, can_watch
 from betimes.runtime.worker import Worker
 
 _log = logging.getLogger("betimes")
@@ -85,6 +90,8 @@ class Engine:
         self._shutdown: Shutdown | None = None
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
         self._looker: asyncio.Task[None] | None = None
+        self._pool: PoolWatch | None = None
+        self._watchdog: Watchdog | None = None
 
     # --- life
 
@@ -133,6 +140,22 @@ class Engine:
         self._last = (loop, worker)
         if before is not None:
             before.heir = worker
+        self._watch(worker, loop)
+
+    def _watch(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
+        self._pool = PoolWatch(self.store, worker, self._settings.queues)
+        stall_s = self._settings.stall_s
+        if stall_s is not None and can_watch(loop):
+            self._watchdog = Watchdog(stall_s, worker.state.in_flight, self.journal.counters)
+            self.journal.on_claimed = self._watchdog.wake
+
+    async def _end_watch(self) -> None:
+        watchdog, self._watchdog, self.journal.on_claimed = self._watchdog, None, None
+        pool, self._pool = self._pool, None
+        if watchdog is not None:
+            watchdog.close()
+        if pool is not None:
+            await pool.close()
 
     def _new_state(self, executors: Mapping[str, Executor]) -> WorkerState[Attempt]:
         most = self._settings.concurrency
@@ -173,6 +196,7 @@ class Engine:
         self._shutdown = None
         self._unsubscribe()
         try:
+            await self._end_watch()
             await self._end_waiting()
             await self.journal.listeners.close(self._settings.grace_s)
         finally:
@@ -272,13 +296,10 @@ class Engine:
         if self._looker is None:
             self._looker = self.loop.create_task(self._look(), context=Variables(), name="betimes-looker")
         attempt = current_attempt.get(None)
-        if attempt is None:
+        if attempt is None or self._pool is None:
             return await self.journal.endings.wait(job)
-        attempt.waits_for = job.seq
-        try:
+        with self._pool.waiting(attempt, job):
             return await self.journal.endings.wait(job)
-        finally:
-            attempt.waits_for = None
 
     async def _look(self) -> None:
         """Look now and then whether jobs that somebody waits for have ended elsewhere."""
@@ -327,6 +348,18 @@ class Engine:
         attempt = self._state.in_flight.get(job.seq) if self._state else None
         return attempt.progress if attempt else None
 
+    async def explain(self, job: Job) -> Explanation:
+        """Say why a job has not started, what it is doing, or how it ended.
+
+        Raises:
+            UnknownJob: it has been pruned.
+        """
+        here = None
+        if self.worker is not None and self._pool is not None:
+            await self._pool.look()
+            here = look_here(self.worker, self._settings, self._tasks, pool=self._pool)
+        return await explain_job(self.store, job, self._tasks, here)
+
     async def metrics(self) -> Metrics:
         """Take a snapshot."""
         depths = dict.fromkeys(JobStatus, 0)
@@ -334,38 +367,13 @@ class Engine:
             for of_queue in (await self.store.counts()).values():
                 for status, number in of_queue.items():
                     depths[status] += number
-        counters, listeners = self.journal.counters, self.journal.listeners
-        state = self._state
-        zombies = list(state.zombies.values()) if state else []
-        size, live = self.store.heap_entries()
-        return Metrics(
-            ready=depths[JobStatus.READY],
-            delayed=depths[JobStatus.DELAYED],
-            blocked=depths[JobStatus.BLOCKED],
-            running=depths[JobStatus.RUNNING],
-            workers=self._settings.concurrency,
-            in_flight=len(state.in_flight) if state else 0,
-            peak_running=state.peak if state else 0,
-            submitted=counters.submitted,
-            completed=counters.ended[JobStatus.COMPLETED],
-            failed=counters.ended[JobStatus.FAILED],
-            timed_out=counters.ended[JobStatus.TIMED_OUT],
-            cancelled=counters.ended[JobStatus.CANCELLED],
-            attempts=counters.attempts,
-            retries=counters.retries,
-            snoozes=counters.snoozes,
-            schedule_lag=counters.schedule_lag.summary(),
-            run_time=counters.run_time.summary(),
-            heap_size=size,
-            heap_live=live,
-            lost_leases=counters.lost_leases,
-            stale_reports=counters.stale_reports,
-            rescued=counters.rescued,
-            stuck_threads=sum(attempt.lane == "thread" for attempt in zombies),
-            stuck=len(zombies),
-            store_errors=counters.store_errors,
-            events_dropped=listeners.dropped,
-            listener_errors=listeners.errors,
+        return snapshot(
+            depths,
+            self.journal,
+            self._settings,
+            state=self._state,
+            heap=self.store.heap_entries(),
+            deadlocked=0 if self._pool is None else len(self._pool.found.held),
         )
 
 

@@ -6,12 +6,12 @@ from betimes.core.explain import Explanation, explain
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.situation import Here, Occupant, OtherJob, Situation, WorkerSeen
 from betimes.core.task import Registry
-from betimes.core.worker_state import Phase, WorkerState
+from betimes.core.worker_state import Phase
 from betimes.errors import UnknownJob
 from betimes.ports import JobFilter, Store
-from betimes.runtime.attempt import Attempt
 from betimes.runtime.pool_watch import PoolWatch
 from betimes.runtime.settings import Settings
+from betimes.runtime.worker import Worker
 
 READY, DELAYED = JobStatus.READY, JobStatus.DELAYED
 
@@ -118,13 +118,12 @@ def _deadline(job: Job, tasks: Registry) -> Micros | None:
     return None if timeout_s is None else job.started_at + round(timeout_s * 1_000_000)
 
 
-def look_here(
-    state: WorkerState[Attempt], settings: Settings, tasks: Registry, *, worker_id: str, pool: PoolWatch
-) -> Here:
+def look_here(worker: Worker, settings: Settings, tasks: Registry, *, pool: PoolWatch) -> Here:
     """Describe the worker of this process."""
+    state = worker.state
     in_flight = state.in_flight.values()
     return Here(
-        worker=worker_id,
+        worker=worker.id,
         queues=settings.queues,
         tasks=frozenset(tasks),
         slots={

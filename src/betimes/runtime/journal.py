@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus
-
 from betimes.core.transition import Transition
 from betimes.ports import Report
 from betimes.runtime.attempt import Attempt, Refusal
@@ -19,13 +18,19 @@ READY, RUNNING, DELAYED = JobStatus.READY, JobStatus.RUNNING, JobStatus.DELAYED
 
 
 class Journal:
-    """The one place that hears of every transition this process makes."""
+    """The one place that hears of every transition this process makes.
+
+    Attributes:
+        counters, listeners, endings: who is told of them.
+        on_claimed: called when jobs were claimed here, just before they start.
+    """
 
     def __init__(self) -> None:
         """Start with nothing told."""
         self.counters = Counters()
         self.listeners = Listeners()
         self.endings = Endings()
+        self.on_claimed: Callable[[], None] | None = None
 
     def changes(self, events: Sequence[JobEvent]) -> None:
         """Tell of transitions that a store reported."""
@@ -48,6 +53,8 @@ class Journal:
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         """Tell of jobs that were claimed here."""
+        if self.on_claimed is not None:
+            self.on_claimed()
         counters = self.counters
         record = counters.schedule_lag.record
         for job in jobs:

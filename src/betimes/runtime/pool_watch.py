@@ -20,10 +20,10 @@ from betimes.core.job import WAITING, Job, JobStatus
 from betimes.core.obstacles import SLOTS_REMEDY
 from betimes.core.pool import Holder, Lockup, Wanted, lockup
 from betimes.core.wording import listed
-from betimes.core.worker_state import WorkerState
 from betimes.errors import StoreUnavailable
 from betimes.ports import Store
 from betimes.runtime.attempt import Attempt
+from betimes.runtime.worker import Worker
 
 _log = logging.getLogger("betimes")
 
@@ -39,26 +39,18 @@ class PoolWatch:
 
     Args:
         store: where the jobs are.
-        state: the worker's slots.
+        worker: whose attempts.
         queues: the queues it serves; None: all.
-        worker_id: tells under which id it is registered now.
 
     Attributes:
         found: who could not go on at the last look.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        state: WorkerState[Attempt],
-        queues: tuple[str, ...] | None,
-        *,
-        worker_id: Callable[[], str],
-    ) -> None:
+    def __init__(self, store: Store, worker: Worker, queues: tuple[str, ...] | None) -> None:
         self._store = store
-        self._state = state
+        self._worker = worker
+        self._state = worker.state
         self._queues = queues
-        self._worker_id = worker_id
         self._loop = asyncio.get_running_loop()
         self._waits: dict[tuple[int, int], list[Job]] = {}
         self._told: frozenset[int] = frozenset()
@@ -164,7 +156,7 @@ class PoolWatch:
     async def _rule(self) -> Callable[[Job], bool]:
         """Return the test of whether a job waits for this worker alone, and is not put aside or paused."""
         paused = await self._store.paused_queues()
-        mine = self._worker_id()
+        mine = self._worker.id
         others = [info for info, is_alive in await self._store.workers() if is_alive and info.id != mine]
 
         def can_start_here(job: Job) -> bool:

@@ -150,6 +150,11 @@ class Worker:
             )
 
     @property
+    def id(self) -> str:
+        """The id under which it is registered now."""
+        return self._lease.worker_id
+
+    @property
     def is_over(self) -> bool:
         """Whether the pump has ended, so that nothing more will be recorded."""
         return self._pump.done()
