@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from time import time_ns as _time_ns  # by this name, since every id reads it
 
-from betimes.ports import Clock
+from betimes.ports import Clock, WorkerInfo
 
 _BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 
@@ -238,11 +238,43 @@ def process_started(pid: int) -> int | None:
     Source: proc(5), field 22 of `/proc/<pid>/stat`. The name in field 2 may hold blanks and brackets, so the
     fields are counted from its last bracket.
     """
+    fields = _process_fields(pid)
+    return None if fields is None else int(fields[19])
+
+
+def is_gone(worker: WorkerInfo) -> bool:
+    """Whether a worker's process has ended; True is only said where it is certain.
+
+    That takes a worker of this machine, boot and pid namespace. A process that has ended but that nobody has
+    waited for yet (a zombie) is gone, and so is one whose pid another process has now.
+    """
+    me = process_identity()
+    is_ours = (worker.host, worker.boot_id, worker.pid_namespace) == (me.host, me.boot_id, me.pid_namespace)
+    if not (is_ours and me.pid_namespace and worker.pid > 0 and worker.process_started > 0):
+        return False
+    try:
+        os.kill(worker.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # it lives, under another user
+    fields = _process_fields(worker.pid)
+    if fields is None:
+        return False  # hidden from us: kill() has just said that it lives
+    return fields[0] in _ENDED or int(fields[19]) != worker.process_started
+
+
+_ENDED = (b"Z", b"X")
+"""States of a process whose code runs no more (proc(5), field 3)."""
+
+
+def _process_fields(pid: int) -> list[bytes] | None:
+    """The fields of `/proc/<pid>/stat` from the third, the state, on; None if the process cannot be seen."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
-    return int(stat.rpartition(b")")[2].split()[19])
+    return stat.rpartition(b")")[2].split()
 
 
 def _pid_namespace() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from betimes.clock import is_gone
 from betimes.core.durations import duration_s, duration_us
 from betimes.errors import ConfigurationError
 from betimes.executors.loop import LoopExecutor
@@ -57,7 +58,7 @@ def _sqlite_store(path: Path, clock: Clock) -> Store:
     # Imported here: `import betimes` must not load sqlite3 for those who stay in memory.
     from betimes.stores.sqlite import SqliteStore  # noqa: PLC0415
 
-    return SqliteStore(path, clock=clock)
+    return SqliteStore(path, clock=clock, is_gone=is_gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,20 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from betimes.clock import SystemClock, process_identity, process_started
+from betimes.clock import SystemClock, is_gone, process_identity, process_started
+from betimes.ports import WorkerInfo
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 TELL_STARTS = """
 import os
+from dataclasses import replace
 from pathlib import Path
 from betimes.clock import process_started
 
@@ -108,3 +111,50 @@ def test_a_forked_child_never_repeats_its_parents_ids() -> None:
     assert sorted(who for who, *_ in lines) == ["child"] * 3 + ["parent"] * 3
     ids = [one for _, *made in lines for one in made]
     assert len(set(ids)) == len(ids) == 18
+
+
+def worker_here(**changes: object) -> WorkerInfo:
+    """A worker of this very process."""
+    me = process_identity()
+    here = WorkerInfo(
+        id="w",
+        lease_us=1,
+        host=me.host,
+        pid=me.pid,
+        pid_namespace=me.pid_namespace,
+        process_started=me.started or 0,
+        boot_id=me.boot_id,
+    )
+    return replace(here, **changes)  # type: ignore[arg-type]
+
+
+@needs_proc
+def test_p24_a_worker_whose_process_has_ended_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        worker = worker_here(pid=process.pid, process_started=process_started(process.pid))
+        assert not is_gone(worker)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_gone(worker), "it has ended, and nobody has waited for it"
+        process.wait()
+        assert is_gone(worker)
+
+
+@needs_proc
+def test_p24_a_worker_whose_pid_another_process_has_is_gone() -> None:
+    assert not is_gone(worker_here())
+    assert is_gone(worker_here(process_started=1))
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"host": "another"}, {"boot_id": "another"}, {"pid_namespace": "another"}, {"pid_namespace": ""}],
+)
+def test_of_a_worker_elsewhere_nothing_is_said(elsewhere: dict[str, str]) -> None:
+    assert not is_gone(worker_here(process_started=1, **elsewhere))
+
+
+@pytest.mark.parametrize("unknown", [{"pid": 0}, {"process_started": 0}])
+def test_of_a_worker_that_tells_no_process_nothing_is_said(unknown: dict[str, int]) -> None:
+    assert not is_gone(worker_here(**unknown))

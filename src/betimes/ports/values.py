@@ -20,7 +20,7 @@ class WorkerInfo:
     Attributes:
         id: unique for ever.
         lease_us: how long the worker keeps its jobs without a beat.
-        host, pid, process_started, boot_id: to tell whether its process still lives.
+        host, pid, pid_namespace, process_started, boot_id: to tell whether its process still lives.
         queues: the queues it serves; None: all.
         concurrency: the most attempts it runs at once.
     """
@@ -29,6 +29,7 @@ class WorkerInfo:
     lease_us: int
     host: str = ""
     pid: int = 0
+    pid_namespace: str = ""
     process_started: int = 0
     boot_id: str = ""
     queues: tuple[str, ...] | None = None

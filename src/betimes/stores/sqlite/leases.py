@@ -87,5 +87,5 @@ def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], b
 
 def lease_holds(row: Row, boottime: int, boot_id: str) -> bool:
     """Say whether the lease in a row of `workers` is in force."""
-    until, lease_boot_id, is_dead = row[8:11]
+    until, lease_boot_id, is_dead = row[9:12]
     return not is_dead and until > boottime and lease_boot_id == boot_id

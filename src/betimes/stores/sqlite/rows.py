@@ -232,8 +232,8 @@ def worker_row(worker: WorkerInfo, *, lease_until: int, lease_boot_id: str) -> R
     """Return the values of `register_worker`."""
     queues = None if worker.queues is None else _encode(worker.queues).decode()
     return (
-        worker.id, worker.host, worker.pid, worker.process_started, worker.boot_id, queues,
-        worker.concurrency, worker.lease_us, lease_until, lease_boot_id,
+        worker.id, worker.host, worker.pid, worker.pid_namespace, worker.process_started, worker.boot_id,
+        queues, worker.concurrency, worker.lease_us, lease_until, lease_boot_id,
     )  # fmt: skip
 
 
@@ -243,11 +243,12 @@ def worker_of(row: Row) -> WorkerInfo:
         id=row[0],
         host=row[1],
         pid=row[2],
-        process_started=row[3],
-        boot_id=row[4],
-        queues=None if row[5] is None else _decode_queues(row[5]),
-        concurrency=row[6],
-        lease_us=row[7],
+        pid_namespace=row[3],
+        process_started=row[4],
+        boot_id=row[5],
+        queues=None if row[6] is None else _decode_queues(row[6]),
+        concurrency=row[7],
+        lease_us=row[8],
     )
 
 

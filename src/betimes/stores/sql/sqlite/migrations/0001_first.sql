@@ -106,6 +106,7 @@ CREATE TABLE betimes_worker (
     id TEXT NOT NULL PRIMARY KEY,
     host TEXT NOT NULL,
     pid INTEGER NOT NULL,
+    pid_namespace TEXT NOT NULL,
     process_started INTEGER NOT NULL,
     boot_id TEXT NOT NULL,
     queues TEXT,
