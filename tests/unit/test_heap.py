@@ -40,6 +40,9 @@ class CountingKey:
         return self.value <= other.value
 
 
+DISORDER = [5, 3, 8, 1, 9, 2, 7, 0, 6, 4]
+
+
 def filled(*keys: int, slack: int = 64) -> LazyHeap[int, str]:
     """A heap with these keys; each entry's number is its position, its item the key's text."""
     heap: LazyHeap[int, str] = LazyHeap(slack=slack)
@@ -56,6 +59,32 @@ def test_an_empty_heap_has_nothing_to_give() -> None:
     heap = filled()
     assert (heap.peek(), heap.pop(), heap.pop_due(10**9), heap.in_order()) == (None, None, None, [])
     assert (heap.live, heap.size) == (0, 0)
+
+
+def test_what_comes_in_order_and_what_does_not_come_out_as_one() -> None:
+    keys = [*range(0, 100, 10), *range(95, 0, -10), *DISORDER, *range(200, 210)]
+    heap = filled(*keys)
+    assert emptied(heap) == [str(key) for key in sorted(keys)]
+
+
+def test_entries_that_come_in_order_are_compared_with_their_neighbours_only() -> None:
+    heap: LazyHeap[CountingKey, None] = LazyHeap()
+    CountingKey.compared = 0
+    for seq in range(1_000):
+        heap.push(CountingKey(seq), seq, None)
+    assert [entry[1] for entry in iter(heap.pop, None)] == list(range(1_000))
+    assert CountingKey.compared < 1_000
+
+
+@pytest.mark.parametrize("keys", [range(10), DISORDER, [*range(5), *reversed(range(5, 10))]])
+def test_pop_items_takes_so_many_in_order(keys: list[int]) -> None:
+    heap = filled(*keys)
+    assert heap.pop_items(0) == []
+    assert heap.pop_items(3) == ["0", "1", "2"]
+    heap.discard(list(keys).index(4))
+    assert heap.pop_items(2) == ["3", "5"]
+    assert heap.pop_items(100) == ["6", "7", "8", "9"]
+    assert (heap.pop_items(1), heap.size) == ([], 0)
 
 
 def test_entries_come_out_by_key_and_then_by_number() -> None:
@@ -193,12 +222,14 @@ def test_the_sorted_copy_leaves_the_heap_as_it_is() -> None:
 
 
 def test_a_rebuild_happens_exactly_when_the_bound_would_be_passed() -> None:
-    heap = filled(*range(100), slack=20)
-    for seq in range(80):
-        heap.discard(seq)
-    assert (heap.size, heap.live, heap.rebuilds) == (100, 20, 0)  # 100 = 20 + 4 * 20
-    heap.discard(80)
-    assert (heap.size, heap.live, heap.rebuilds, heap.dropped) == (19, 19, 1, 81)
+    for keys in (range(100), range(100, 0, -1)):
+        heap = filled(*keys, slack=20)
+        for seq in range(80):
+            heap.discard(seq)
+        assert (heap.size, heap.live, heap.rebuilds) == (100, 20, 0)  # 100 = 20 + 4 * 20
+        heap.discard(80)
+        assert (heap.size, heap.live, heap.rebuilds, heap.dropped) == (19, 19, 1, 81)
+        assert emptied(heap) == [str(key) for key in sorted(keys[81:])]
 
 
 def test_popping_keeps_the_bound_too() -> None:
@@ -237,7 +268,7 @@ def test_rebuilding_costs_a_constant_for_each_discarded_entry() -> None:
 
 
 Step = tuple[str, int]
-KINDS = ["push", "push", "back", "discard", "pop", "pop_due", "peek"]
+KINDS = ["push", "push", "last", "back", "discard", "pop", "pop_due", "pop_items", "peek"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9)), max_size=80)
 
 
@@ -257,6 +288,9 @@ def take(heap: LazyHeap[int, int], model: list[Entry[int, int]], step: Step) -> 
         assert heap.pop_due(key) == due
         if due is not None:
             model.remove(due)
+    elif kind == "pop_items":
+        assert heap.pop_items(key) == [entry[2] for entry in model[:key]]
+        del model[:key]
     elif kind == "peek":
         assert heap.peek() == first
 
@@ -268,10 +302,11 @@ def test_it_does_what_a_sorted_list_does(steps: list[Step], slack: int) -> None:
     discarded = 0
     for position, step in enumerate(steps):
         outside = sorted(set(range(position)) - {entry[1] for entry in model})
-        if step[0] == "push" or (step[0] == "back" and outside):
-            seq = position if step[0] == "push" else outside[step[1] % len(outside)]
-            heap.push(step[1], seq, -seq)
-            model.append((step[1], seq, -seq))
+        if step[0] in {"push", "last"} or (step[0] == "back" and outside):
+            seq = outside[step[1] % len(outside)] if step[0] == "back" else position
+            key = step[1] + position if step[0] == "last" else step[1]
+            heap.push(key, seq, -seq)
+            model.append((key, seq, -seq))
             model.sort()
         before = len(model)
         take(heap, model, step)

@@ -5,13 +5,13 @@ The rules, and why:
 1. *An entry never changes.* It is a plain tuple `(key, seq, item)`. A different key is a different entry: mark
    the old one stale and push a new one. An entry that goes behind all those pushed before it (equal keys, as
    with jobs of one priority, or ever later ones, as with ageing and delays) is appended to a sorted run, and
-   taken from its front, in O(1); any other goes into a list for `heapq`. The first entry is the smaller of the
-   run's first and the heap's.
+   taken from its front, in O(1); any other goes into a list for `heapq`. The first entry is the smaller one of
+   the run's first and the heap's.
 2. *Items are never compared.* `seq` is the item's number here, so a comparison ends there at the latest.
 3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the
-   next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only: while nothing
-   is cancelled, a push or a pop costs one `heapq` call and a test for emptiness. (At 100,000 entries to
-   note the stale ones keeps 0.67 of the speed of bare `heapq`, a map of the live ones 0.51, a callable 0.42.)
+   next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only, so while
+   nothing is cancelled a pop looks nothing up. (At 100,000 entries in random order, to note the stale ones
+   kept 0.67 of the speed of bare `heapq`, a map of the live ones 0.51, asking a callable about each 0.42.)
 4. *Garbage is bounded.* Always `size <= slack + 4 * live`. A rebuild costs O(size) and happens only when more
    than three quarters of the entries beyond the slack are stale: O(1) for each discarded entry, amortised.
 5. *An item may come back* while a stale entry of it is still inside, as when a cancelled job is retried. Then
@@ -119,40 +119,31 @@ class LazyHeap(Generic[K, T]):
         """The live entry with the smallest (key, seq), left in place; None when there is none."""
         first = self._first()
         while self._stale and first is not None and self._is_stale(first):
-            self._drop(self._pop_first()[1])
+            self._pop_first()
+            self._drop(first[1])
             first = self._first()
         return first
-
-    def _first(self) -> Entry[K, T] | None:
-        run, entries = self._run, self._entries
-        if run and (not entries or run[0] < entries[0]):
-            return run[0]
-        return entries[0] if entries else None
-
-    def _pop_first(self) -> Entry[K, T]:
-        run, entries = self._run, self._entries
-        if run and (not entries or run[0] < entries[0]):
-            return run.popleft()
-        return heappop(entries)
 
     def pop(self) -> Entry[K, T] | None:
         """Take out the live entry with the smallest (key, seq); None when there is none."""
         if not self._stale:
-            return self._pop_first() if self._run or self._entries else None
-        if self.peek() is None:
-            return None
+            return self._pop_first()
+        self.peek()
         entry = self._pop_first()
         self._rebuild_if_mostly_stale()
         return entry
 
     def pop_due(self, limit: K) -> Entry[K, T] | None:
         """Take out the first live entry if its key is at most `limit`; None when there is no such entry."""
-        head = self.peek()
-        return self.pop() if head is not None and head[0] <= limit else None
+        first = self.peek() if self._stale else self._first()
+        if first is None or not first[0] <= limit:
+            return None
+        return self.pop() if self._stale else self._pop_first()
 
     def pop_items(self, most: int) -> list[T]:
         """Take out the items of the first live entries, at most so many, in order."""
-        run, items = self._run, []
+        run = self._run
+        items: list[T] = []
         if not self._stale and not self._entries:
             items = [run.popleft()[2] for _ in range(min(most, len(run)))]
         while len(items) < most and (entry := self.pop()) is not None:
@@ -162,6 +153,18 @@ class LazyHeap(Generic[K, T]):
     def in_order(self) -> list[Entry[K, T]]:
         """A sorted copy of the live entries, for inspection: O(n log n), and the heap is left as it is."""
         return sorted(entry for entry in (*self._run, *self._entries) if not self._is_stale(entry))
+
+    def _first(self) -> Entry[K, T] | None:
+        run, entries = self._run, self._entries
+        if run and (not entries or run[0] < entries[0]):
+            return run[0]
+        return entries[0] if entries else None
+
+    def _pop_first(self) -> Entry[K, T] | None:
+        run, entries = self._run, self._entries
+        if run and (not entries or run[0] < entries[0]):
+            return run.popleft()
+        return heappop(entries) if entries else None
 
     def _is_stale(self, entry: Entry[K, T]) -> bool:
         return entry[1] in self._stale and self._again.get(entry[1]) is not entry
