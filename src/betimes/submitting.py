@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import Future
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from betimes.blocking import call_from_thread
@@ -51,6 +52,8 @@ class Submitting:
     def _job_of(self, bound: BoundJob[Any], after: Iterable[Job] = ()) -> Job:
         if not isinstance(bound, BoundJob):
             hint = "; write task.bind(…), not task.submit(…)" if hasattr(bound, "__await__") else ""
+            if isinstance(bound, Coroutine):
+                bound.close()  # it will never be awaited, and Python would say so a second time
             raise ConfigurationError(
                 f"a bound call is made with task.bind(…), and this is {bound!r:.100}{hint}"
             )
@@ -69,11 +72,9 @@ class Submitting:
             Others as `Task.submit`; nothing was written.
         """
         self._engine.check_open()
-        jobs = [self._job_of(each) for each in bound]
+        jobs = [self._job_of(each) for each in islice(bound, MOST_AT_ONCE + 1)]
         if len(jobs) > MOST_AT_ONCE:
-            raise ConfigurationError(
-                f"{len(jobs)} jobs at once are too many: submit at most {MOST_AT_ONCE} in one call"
-            )
+            raise ConfigurationError(f"too many jobs at once: submit at most {MOST_AT_ONCE:,} in one call")
         if not jobs:
             return []
         return [self._handle(job) for job in await self._engine.submit(jobs)]

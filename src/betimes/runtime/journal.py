@@ -49,7 +49,8 @@ class Journal:
                 if event.seq in self.endings.waiting:
                     self.endings.settle(event.seq, Ending(status=after, reason=event.error))
         if self.listeners.are_there:
-            self.listeners.tell(events)
+            # A job that was only marked (told to stop, superseded, unparked) has not changed its status.
+            self.listeners.tell([event for event in events if event.before is not event.after])
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         """Tell of jobs that were claimed here."""
