@@ -159,7 +159,8 @@ def test_an_expired_job_will_not_start_and_nothing_else_matters() -> None:
 def test_a_job_that_may_expire_says_until_when_it_waits() -> None:
     explanation = explain(ready(expires_at=NOW + MINUTE), around())
     assert codes(explanation) == [ReasonCode.NOTHING_IN_THE_WAY, ReasonCode.WILL_EXPIRE]
-    assert explanation.expected_start == from_us(NOW), "the note does not count"
+    assert explanation.expected_start == from_us(NOW), "the note is about later"
+    assert explanation.reasons[1].expected_at == from_us(NOW + MINUTE)
     assert "(in 1m), it ends CANCELLED" in str(explanation)
 
 
@@ -167,6 +168,7 @@ def test_a_job_that_expires_before_it_is_due_is_told_so() -> None:
     explanation = explain(ready(run_at=NOW + 5 * MINUTE, expires_at=NOW + MINUTE), around())
     assert codes(explanation) == [ReasonCode.NOT_DUE, ReasonCode.WILL_EXPIRE]
     assert "which is before it is due" in str(explanation)
+    assert explanation.expected_start is None, "it never will"
 
 
 def test_a_job_that_has_started_once_does_not_expire() -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from betimes.core.claiming import is_waiting_for_claim
 from betimes.core.durations import from_us
-from betimes.core.job import CancelReason, Job, JobStatus, Micros
+from betimes.core.job import CancelReason, Job, JobStatus
 from betimes.core.obstacles import OBSTACLES, QUEUEING, Finder, expired, serves, will_expire
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Situation, WorkerSeen
@@ -21,7 +21,7 @@ class Explanation:
     Attributes:
         job_id: the job's id.
         status: where it stands.
-        reasons: the reasons, the most important first; never empty.
+        reasons: the reasons, the most important first, a note last; never empty.
 
     Example:
         print(await handle.explain())
@@ -40,16 +40,17 @@ class Explanation:
     def expected_start(self) -> datetime | None:
         """When it is expected to start (aware, UTC); None: that cannot be said, or it has started.
 
-        It is said only where every reason in the way ends by itself at a known instant.
+        It is said only where each reason in the way ends by itself, at a known instant, before it expires.
         """
-        times: list[Micros] = []
+        start = 0
         for reason in self.reasons:
-            if reason.code is ReasonCode.WILL_EXPIRE:
-                continue
-            if reason.expected_at_us is None:
+            at = reason.expected_at_us
+            if at is None:
                 return None
-            times.append(reason.expected_at_us)
-        return from_us(max(times))
+            if reason.code is ReasonCode.WILL_EXPIRE:
+                return from_us(start) if start < at else None
+            start = max(start, at)
+        return from_us(start)
 
     def __str__(self) -> str:
         lines = [f"Job {self.job_id} is {self.status.name}."]

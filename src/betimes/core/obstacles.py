@@ -271,6 +271,7 @@ def will_expire(job: Job, s: Situation) -> Reason | None:
         code=ReasonCode.WILL_EXPIRE,
         text=f"If it has not started by {moment(job.expires_at, s.now)}{before}, it ends CANCELLED.",
         change="expires= sets how long it may wait.",
+        expected_at_us=job.expires_at,
     )
 
 

@@ -69,7 +69,7 @@ class Reason:
         code: its kind.
         text: what is so, in a sentence with the names and times.
         change: what would change it.
-        expected_at_us: when it ends by itself, where that can be said (`Micros`).
+        expected_at_us: when it ends by itself, or, for a note, comes true, where that can be said (`Micros`).
     """
 
     code: ReasonCode
@@ -79,7 +79,7 @@ class Reason:
 
     @property
     def expected_at(self) -> datetime | None:
-        """When it ends by itself (aware, UTC); None: that cannot be said."""
+        """When it ends by itself, or a note comes true (aware, UTC); None: that cannot be said."""
         return None if self.expected_at_us is None else from_us(self.expected_at_us)
 
     def __str__(self) -> str:
