@@ -3,10 +3,10 @@
 The rules, and why:
 
 1. *An entry never changes.* It is a plain tuple `(key, seq, item)`. A different key is a different entry:
-   mark the old one stale and push a new one. An entry that goes behind all pushed before it (equal keys, as with
-   jobs of one priority, or ever later ones, as with ageing and delays) is appended to a sorted run and taken
-   from its front, both in O(1); any other goes into a list for `heapq`. First is the smaller one of the run's
-   first and the heap's.
+   mark the old one stale and push a new one. An entry that goes behind all pushed before it (equal keys, as
+   with jobs of one priority, or ever later ones, as with ageing and delays) is appended to a sorted run and
+   taken from its front, both in O(1); any other goes into a list for `heapq`. First is the smaller one of the
+   run's first and the heap's.
 2. *Items are never compared.* `seq` is the item's number here, so a comparison ends there at the latest.
 3. *Deleting is lazy.* `discard` only notes the number; the entry is dropped when it reaches the top or at the
    next rebuild, so each stale entry is popped at most once. Notes exist for stale entries only, so while
