@@ -6,7 +6,7 @@ A slot belongs to an attempt from its claim until both its outcome is recorded a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -66,6 +66,21 @@ class WorkerState(Generic[A]):
         """How many more attempts each lane can take."""
         return self._free
 
+    def room(self, ended: Iterable[A] = ()) -> tuple[int, dict[str, int]]:
+        """Say how many more attempts can be taken in all, and in each lane.
+
+        Args:
+            ended: attempts whose outcomes are recorded in the same step; those whose code has returned give
+                their slots to what is claimed in it.
+        """
+        lanes = dict(self._free)
+        given = 0
+        for attempt in ended:
+            if attempt.has_returned and not attempt.is_recorded:
+                lanes[attempt.lane] += 1
+                given += 1
+        return (self.free + given if self.phase is Phase.RUNNING else 0), lanes
+
     def on_claimed(self, attempts: Sequence[A]) -> None:
         """Give claimed attempts their slots."""
         in_flight, free = self.in_flight, self._free
@@ -81,7 +96,7 @@ class WorkerState(Generic[A]):
         """Note that an attempt's outcome is known while its code still runs: its next one must wait for that."""
         self.zombies[attempt.seq] = attempt
 
-    def on_recorded(self, attempts: Sequence[A]) -> None:
+    def on_recorded(self, attempts: Iterable[A]) -> None:
         """Note that the attempts' outcomes are in the store, or no longer wanted; what has returned frees its slot."""
         in_flight, free = self.in_flight, self._free
         for attempt in attempts:

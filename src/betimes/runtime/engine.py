@@ -338,6 +338,10 @@ class Engine:
             if not any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
                 return
             await self._wait_for(self._changed, self._settings.poll_s)
+            while self.worker is not None and self.worker.state.in_flight and not self.is_closing:
+                # While something runs here there is no need to count: its end brings the next hint.
+                self._changed.clear()
+                await self._wait_for(self._changed, self._settings.poll_s)
 
     async def _prune(self) -> None:
         while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import Context as Variables
 from random import Random
 
@@ -131,7 +131,7 @@ class Worker:
         """Give up the lease, unless outcomes could not be saved: then it runs out, as after a crash."""
         try:
             if self._reports:  # somebody has cancelled the pump
-                await self._exchange(None)
+                await self._exchange(claims=False)
             if not self.state.held():
                 await self._lease.end()
         except Exception as error:  # noqa: BLE001 - whatever a store raises: the end goes on
@@ -194,13 +194,18 @@ class Worker:
     async def _turn(self) -> None:
         if self._failures or self.chores.next_due <= self._loop.time():
             await self._catch_up()
-        exchange = await self._exchange(self._claim_request())
+        exchange = await self._exchange(claims=True)
         self._next_at = exchange.next_at
         self._start_all(exchange.claimed)
 
-    async def _exchange(self, claim: ClaimRequest | None) -> Exchange:
-        """Send the outcomes that have gathered; they count as sent only when the store has answered."""
+    async def _exchange(self, *, claims: bool) -> Exchange:
+        """Send the outcomes that have gathered; they count as sent only when the store has answered.
+
+        What is claimed in the same step may use the slots that these outcomes free.
+        """
         sent, self._reports = self._reports, []
+        attempts = [report for report in sent if isinstance(report, Attempt)]
+        claim = self._claim_request(attempts) if claims else None
         now = self._store.now()
         for report in sent:
             if type(report.event) is Succeeded and not report.event.at:
@@ -213,23 +218,22 @@ class Worker:
             raise
         finally:
             self._is_claiming = False
-        self._settle(sent, exchange)
-        self._journal.changes(exchange.changes)
+        self.state.on_recorded(attempt for attempt in attempts if not attempt.is_recorded)
+        self._journal.steps(sent, exchange.steps)
+        if exchange.changes:
+            self._journal.changes(exchange.changes)
         return exchange
 
-    def _claim_request(self) -> ClaimRequest | None:
-        state = self.state
-        free = state.free
+    def _claim_request(self, ended: Iterable[Attempt]) -> ClaimRequest | None:
+        free, lanes = self.state.room(ended)
         if free <= 0:
             return None
-        return ClaimRequest(
-            self._lease.worker_id, free, state.free_lanes, self._settings.queues, state.zombies
-        )
+        return ClaimRequest(self._lease.worker_id, free, lanes, self._settings.queues, self.state.zombies)
 
     async def _catch_up(self) -> None:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
         if self._failures:
-            await self._exchange(None)
+            await self._exchange(claims=False)
             self.chores.hurry(self.upkeep.beat)
         await self.chores.run_due(self._loop.time())
 
@@ -251,16 +255,16 @@ class Worker:
 
     def _arm(self) -> None:
         """Have the pump woken for the next due job or chore."""
-        wait = self.chores.next_due - self._loop.time()
+        now = self._loop.time()
+        when = self.chores.next_due
         if self._next_at is not None:
-            wait = min(wait, (self._next_at - self._store.now()) / 1_000_000)
-        when = self._loop.time() + max(wait, 0.0)
+            when = min(when, now + (self._next_at - self._store.now()) / 1_000_000)
         timer = self._timer
         if timer is not None:
-            if not timer.cancelled() and timer.when() <= when and timer.when() > self._loop.time():
+            if now < timer.when() <= when and not timer.cancelled():
                 return
             timer.cancel()
-        self._timer = self._loop.call_at(when, self.awaken)
+        self._timer = self._loop.call_at(max(when, now), self.awaken)
 
     def awaken(self) -> None:
         """Have the pump look again: after whatever changes what there is to do."""
@@ -386,12 +390,3 @@ class Worker:
                 self._deadlines.discard(attempt)
                 self._report(attempt, attempt.given_back(self._store.now()))
                 self.stop_code(attempt)
-
-    def _settle(self, reports: list[Report], exchange: Exchange) -> None:
-        """Free the slots of what was recorded, and tell of it."""
-        self.state.on_recorded(
-            [report for report in reports if isinstance(report, Attempt) and not report.is_recorded]
-        )
-        self._journal.steps(reports, exchange.steps)
-        if reports:
-            self.awaken()

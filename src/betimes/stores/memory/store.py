@@ -296,7 +296,10 @@ class MemoryStore(Store):
         claimed: list[Job] = []
         held_back: list[Job] = []
         free = dict(request.lanes)
-        while taken := waiting.take(request, self._paused, free, request.limit - len(claimed)):
+        while (room := request.limit - len(claimed)) > 0:
+            taken = waiting.take(request, self._paused, free, room)
+            if not taken:
+                break
             for job in taken:
                 if job.seq in hold:
                     held_back.append(job)
