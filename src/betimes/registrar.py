@@ -52,6 +52,8 @@ class Registrar:
     @overload
     def task(
         self,
+        fn: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str = "default",
@@ -65,7 +67,7 @@ class Registrar:
         tags: Iterable[str] = (),
     ) -> TaskDecorator: ...
 
-    def task(self, fn: Any = None, /, **options: Any) -> Any:
+    def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Register a function as a task, as a decorator with or without options.
 
         Args:
