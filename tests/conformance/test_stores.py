@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from betimes.core.job import JobStatus
+from betimes.errors import ConfigurationError
 from betimes.ports import Store
 from betimes.stores.memory import MemoryStore
 from betimes.stores.sqlite import SqliteStore
 from betimes.testing import VirtualClock
 from betimes.testing.store_contract import DurableStoreContract, StoreContract
+from betimes.testing.store_contract.stage import Stage
 
 
 class TestMemoryStore(StoreContract):
     def make_store(self, clock: VirtualClock) -> Store:
         return MemoryStore(clock=clock)
+
+    @pytest.mark.parametrize("history", [0, -1])
+    def test_a_history_of_nothing_is_refused(self, history: int) -> None:
+        with pytest.raises(ConfigurationError, match="history"):
+            MemoryStore(clock=VirtualClock(), history=history)
+
+
+class TestMemoryStoreWithAShortHistory(StoreContract):
+    """Beyond its limit, memory forgets what ended first, but not what somebody still holds."""
+
+    def make_store(self, clock: VirtualClock) -> Store:
+        return MemoryStore(clock=clock, history=400)
+
+    def test_p27_only_so_many_finished_jobs_are_remembered(self) -> None:
+        async def scene(stage: Stage) -> None:
+            kept = [weakref.ref(job) for job in await stage.submit(*(stage.job() for _ in range(1_000)))]
+            ids = [job.id for job in map(weakref.ref.__call__, kept) if job is not None]
+            held = await stage.store.find(ids[0])
+            live = await stage.add()
+            for job_id in ids:
+                job = await stage.store.find(job_id)
+                assert job is not None
+                await stage.cancel(job)
+            del job
+            assert await stage.store.pruned() == 600
+            assert {one.id for one in await stage.everything()} == {*ids[600:], live.id}
+            assert held is not None
+            assert await stage.store.find(held.id) is held
+            assert held.status is JobStatus.CANCELLED
+            assert [await stage.store.find(job_id) for job_id in ids[1:600]] == [None] * 599
+            assert all(ref() is None for ref in kept[1:600]), "what is forgotten is not kept alive"
+
+        self.play(scene)
 
 
 class InOneFile(DurableStoreContract):

@@ -121,6 +121,25 @@ class BeatContract:
         assert await stage.snapshot() == before
 
     @played
+    async def test_p08_a_worker_is_over_when_any_of_its_jobs_was_rescued(self, stage: Stage) -> None:
+        await stage.start()
+        left = await stage.start(task="elsewhere")
+        stage.advance(31)
+        stage.see(await stage.store.rescue({"t"}))
+        beat = await stage.store.beat("w1", {left.job.seq: left.fence})
+        assert (beat.is_alive, list(beat.changes)) == (False, [])
+        assert await stage.status(left.job) is RUNNING
+        assert await stage.claim() == []
+
+    @played
+    async def test_p24_an_unknown_job_that_was_cancelled_meanwhile_ends(self, stage: Stage) -> None:
+        taken = await stage.start()
+        await stage.cancel(taken.job)
+        beat = await stage.store.beat("w1", {})
+        stage.see(beat.changes)
+        assert (list(beat.cancels), await stage.status(taken.job)) == ([], CANCELLED)
+
+    @played
     async def test_p06_a_beat_that_comes_late_and_a_rescue_agree_on_who_holds_the_job(
         self, stage: Stage
     ) -> None:

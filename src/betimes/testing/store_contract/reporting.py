@@ -8,7 +8,7 @@ from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Snooz
 from betimes.core.job import AttemptOutcome, JobStatus, Micros, Need
 from betimes.core.transition import Transition
 from betimes.ports import Report
-from betimes.testing.store_contract.stage import BOOM, SECOND, Stage, Taken, played
+from betimes.testing.store_contract.stage import BOOM, MOST, SECOND, Stage, Taken, played
 
 BLOCKED, DELAYED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 COMPLETED, FAILED = JobStatus.COMPLETED, JobStatus.FAILED
@@ -124,6 +124,20 @@ class ReportContract:
         assert [taken.attempt for taken in await stage.claim()] == [1, 1]
         assert await stage.store.parked() == {"task v": 1}
         await stage.cancel(parked[2].job)
+        assert await stage.store.parked() == {}
+
+    @played
+    async def test_p17_unparking_is_bounded_and_goes_on(self, stage: Stage) -> None:
+        await stage.submit(*(stage.job() for _ in range(2_500)))
+        await stage.worker()
+        taken = [one for _ in range(3) for one in await stage.claim(MOST)]
+        await stage.turn([Report(one.job, one.fence, GivenBack(stage.now, parked="p")) for one in taken])
+        unparked = 0
+        while changes := await stage.store.unpark("p"):
+            stage.see(changes)
+            assert len(changes) <= MOST
+            unparked += len(changes)
+        assert unparked == 2_500
         assert await stage.store.parked() == {}
 
     @played

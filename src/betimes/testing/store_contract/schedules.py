@@ -118,6 +118,16 @@ class ScheduleContract:
         assert await stage.snapshot() == before
 
     @played
+    async def test_a_paused_schedule_fires_nothing(self, stage: Stage) -> None:
+        seen = await self._saved(stage)
+        paused = replace(seen, paused=True, version=seen.version + 1)
+        assert await stage.store.save_schedule(paused, expected_version=seen.version)
+        stage.advance(60)
+        before = await stage.snapshot()
+        assert not await self._fire(stage, await self._stands(stage))
+        assert await stage.snapshot() == before
+
+    @played
     async def test_p16_an_instant_makes_one_job_though_the_schedule_is_set_back(self, stage: Stage) -> None:
         seen = await self._saved(stage)
         stage.advance(60)
