@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from betimes.core.explain import Explanation, explain
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.situation import Here, Occupant, OtherJob, Situation, WorkerSeen
@@ -23,7 +25,9 @@ TRIES = 3
 """How often the look is repeated if the job moved meanwhile."""
 
 
-async def explain_job(store: Store, job: Job, tasks: Registry, here: Here | None) -> Explanation:
+async def explain_job(
+    store: Store, job: Job, tasks: Registry, here: Here | None, *, held: Sequence[Job] = ()
+) -> Explanation:
     """Explain one version of a job.
 
     Args:
@@ -31,18 +35,19 @@ async def explain_job(store: Store, job: Job, tasks: Registry, here: Here | None
         job: which version.
         tasks: the tasks known here.
         here: the worker of this process; None: it runs no jobs.
+        held: the jobs whose earlier code still runs here.
 
     Raises:
         UnknownJob: it has been pruned.
     """
-    for _ in range(TRIES - 1):
+    tries = TRIES
+    while True:
         found = await _get(store, job)
-        situation = await gather(store, found, tasks, here)
+        situation = await gather(store, found, tasks, here, held=held)
         after = await _get(store, job)
-        if (after.status, after.fence) == (found.status, found.fence):
-            return explain(after, situation)
-    found = await _get(store, job)
-    return explain(found, await gather(store, found, tasks, here))
+        tries -= 1
+        if tries == 0 or (after.status, after.fence) == (found.status, found.fence):
+            return explain(found, situation)
 
 
 async def _get(store: Store, job: Job) -> Job:
@@ -52,7 +57,9 @@ async def _get(store: Store, job: Job) -> Job:
     return found
 
 
-async def gather(store: Store, job: Job, tasks: Registry, here: Here | None) -> Situation:
+async def gather(
+    store: Store, job: Job, tasks: Registry, here: Here | None, *, held: Sequence[Job] = ()
+) -> Situation:
     """Look at all that bears on a job as it stands.
 
     Args:
@@ -60,6 +67,7 @@ async def gather(store: Store, job: Job, tasks: Registry, here: Here | None) -> 
         job: its present state.
         tasks: the tasks known here.
         here: the worker of this process; None: it runs no jobs.
+        held: the jobs whose earlier code still runs here: a claim passes over them.
     """
     workers = tuple(
         WorkerSeen(
@@ -81,10 +89,24 @@ async def gather(store: Store, job: Job, tasks: Registry, here: Here | None) -> 
         paused=await store.paused_queues(),
         dependencies=await _dependencies(store, job, before),
         older=tuple(_other(running) for running in before if running.id == job.id),
-        ahead=await store.ahead(job, most=MOST_AHEAD) if job.status in (READY, DELAYED) else 0,
+        ahead=await _ahead(store, job, held) if job.status in (READY, DELAYED) else 0,
         most_ahead=MOST_AHEAD,
         deadline=_deadline(job, tasks),
     )
+
+
+async def _ahead(store: Store, job: Job, held: Sequence[Job]) -> int:
+    ahead = await store.ahead(job, most=MOST_AHEAD)
+    for other in held:
+        goes_before = (other.sort_key, other.seq) < (job.sort_key, job.seq)
+        if goes_before and _place(other) == _place(job):
+            found = await store.get(other)
+            ahead -= found is not None and found.status is READY and found.parked is None
+    return ahead
+
+
+def _place(job: Job) -> tuple[str, str]:
+    return job.spec.queue, job.spec.lane
 
 
 async def _running_before(store: Store, job: Job) -> list[Job]:
@@ -122,13 +144,13 @@ def look_here(worker: Worker, settings: Settings, tasks: Registry, *, pool: Pool
     """Describe the worker of this process."""
     state = worker.state
     in_flight = state.in_flight.values()
+    _, free = state.room()
     return Here(
         worker=worker.id,
         queues=settings.queues,
         tasks=frozenset(tasks),
         slots={
-            lane: free + sum(attempt.lane == lane for attempt in in_flight)
-            for lane, free in state.free_lanes.items()
+            lane: left + sum(attempt.lane == lane for attempt in in_flight) for lane, left in free.items()
         },
         concurrency=settings.concurrency,
         occupants=tuple(
@@ -139,7 +161,7 @@ def look_here(worker: Worker, settings: Settings, tasks: Registry, *, pool: Pool
                 lane=attempt.lane,
                 attempt=attempt.number,
                 since=attempt.claimed_at,
-                is_stuck=attempt.is_recorded,
+                is_stuck=attempt.seq in state.zombies,
                 is_waiting=pool.is_waiting(attempt),
                 progress=attempt.progress,
             )

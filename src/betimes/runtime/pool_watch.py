@@ -108,8 +108,8 @@ class PoolWatch:
         ]
 
     def _lockup(self, wanted: Iterable[Wanted]) -> Lockup:
-        state = self._state
-        return lockup(self._holders(), wanted, free=state.free, free_lanes=state.free_lanes)
+        free, free_lanes = self._state.room()
+        return lockup(self._holders(), wanted, free=free, free_lanes=free_lanes)
 
     def _awaited(self) -> list[Job]:
         return list({job.seq: job for waits in self._waits.values() for job in waits}.values())
