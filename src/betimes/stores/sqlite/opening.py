@@ -87,6 +87,8 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.
                 raise
     except sqlite3.Error as error:
         raise translated(error, where.path) from error
+    except StoreUnavailable:
+        raise  # it is an OSError by birth, but has its own words
     except OSError as error:
         raise StoreUnavailable(f"{where.path} cannot be opened: {error.strerror}") from error
     return sql
