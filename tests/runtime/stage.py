@@ -134,7 +134,12 @@ def play(
         made = None if store is None else store(clock)
         stage = Scene(clock, make_scheduler(clock, made, **options))
         async with stage.scheduler:
-            await scene(stage)
+            try:
+                await scene(stage)
+            except BaseException:
+                # So that a failed scene can end: nothing else opens the gates of its store.
+                getattr(made, "let_through", bool)()
+                raise
             if checked:
                 await stage.check()
         stage.witness.check()

@@ -93,11 +93,11 @@ class WorkerState(Generic[A]):
             assert self.peak <= self._concurrency
 
     def on_late(self, attempt: A) -> None:
-        """Note that an attempt's outcome is known while its code still runs: its next one must wait for that."""
+        """Note that an outcome is known while the code still runs: the next attempt must wait for that."""
         self.zombies[attempt.seq] = attempt
 
     def on_recorded(self, attempts: Iterable[A]) -> None:
-        """Note that the attempts' outcomes are in the store, or no longer wanted; what has returned frees its slot."""
+        """Note that the attempts' outcomes are stored, or not wanted; what has returned frees its slot."""
         in_flight, free = self.in_flight, self._free
         for attempt in attempts:
             attempt.is_recorded = True
@@ -107,15 +107,18 @@ class WorkerState(Generic[A]):
             else:
                 self.zombies[attempt.seq] = attempt
 
-    def on_returned(self, attempt: A) -> bool:
-        """Note that an attempt's code has returned; True if its outcome was recorded, so that its slot is free now."""
+    def on_returned(self, attempt: A) -> None:
+        """Note that an attempt's code has returned; if its outcome is recorded, its slot is free now."""
         attempt.has_returned = True
         self.zombies.pop(attempt.seq, None)
-        if not attempt.is_recorded:
-            return False
-        del self.in_flight[attempt.seq]
-        self._free[attempt.lane] += 1
-        return True
+        if attempt.is_recorded:
+            del self.in_flight[attempt.seq]
+            self._free[attempt.lane] += 1
+
+    @property
+    def has_held(self) -> bool:
+        """Whether any attempt in flight has an outcome that is not known yet."""
+        return len(self.in_flight) > len(self.zombies)
 
     def held(self) -> dict[int, A]:
         """Return the attempts whose jobs the worker still answers for: in flight and not recorded."""

@@ -37,7 +37,7 @@ SUBMITS_BETWEEN_YIELDS = 64
 LOOK_EVERY_S = 0.5
 LOOK_AFTER_S = 0.01
 FEW_WAITING = 100
-"""Whoever waits for jobs of other processes looks every so often, and shortly after a hint if they are few."""
+"""Whoever waits for jobs of other processes looks so often, and soon after a hint if they are few."""
 
 _PRUNED = Ending(status=JobStatus.CANCELLED, reason="pruned")
 
@@ -72,6 +72,7 @@ class Engine:
     ) -> None:
         self.store = store
         self.journal = Journal()
+        self.journal.on_recorded = lambda: self._changed.set()
         self.worker: Worker | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self._tasks = tasks
@@ -99,7 +100,8 @@ class Engine:
         """Open the store, and start a worker if it is to run."""
         if self.loop is not None:
             raise ConfigurationError(
-                "this scheduler is open already: use the one that runs, or make a second Scheduler for the store"
+                "this scheduler is open already: use the one that runs, or make a second Scheduler for the "
+                "store"
             )
         self.loop = asyncio.get_running_loop()
         self.is_closing = self._is_opening = True
@@ -231,8 +233,8 @@ class Engine:
         """
         if self.loop is None:
             raise SchedulerClosed(
-                "the scheduler is not open: enter 'async with scheduler:' (or 'async with scheduler.client():' "
-                "to submit only), or await scheduler.start()"
+                "the scheduler is not open: enter 'async with scheduler:' (or 'async with "
+                "scheduler.client():' to submit only), or await scheduler.start()"
             )
         if self.is_closing:
             state = "still opening" if self._is_opening else "stopping"
@@ -259,7 +261,7 @@ class Engine:
         return kept
 
     async def let_others_run(self) -> None:
-        """Give the loop one turn, so that a submit loop that never has to wait does not starve the workers."""
+        """Give the loop one turn, so that a submit loop that never waits does not starve the workers."""
         self.submits = 0
         await _let_others_run()
 
@@ -338,8 +340,8 @@ class Engine:
             if not any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
                 return
             await self._wait_for(self._changed, self._settings.poll_s)
-            while self.worker is not None and self.worker.state.in_flight and not self.is_closing:
-                # While something runs here there is no need to count: its end brings the next hint.
+            while self.worker is not None and self.worker.state.has_held and not self.is_closing:
+                # While a job runs here there is no need to count: its end, once recorded, is told.
                 self._changed.clear()
                 await self._wait_for(self._changed, self._settings.poll_s)
 
@@ -358,11 +360,11 @@ class Engine:
         Raises:
             UnknownJob: it has been pruned.
         """
-        here = None
+        here, held = None, [attempt.job for attempt in self._state.zombies.values()] if self._state else []
         if self.worker is not None and self._pool is not None:
             await self._pool.look()
             here = look_here(self.worker, self._settings, self._tasks, pool=self._pool)
-        return await explain_job(self.store, job, self._tasks, here)
+        return await explain_job(self.store, job, self._tasks, here, held=held)
 
     async def metrics(self) -> Metrics:
         """Take a snapshot."""

@@ -23,6 +23,7 @@ class Journal:
     Attributes:
         counters, listeners, endings: who is told of them.
         on_claimed: called when jobs were claimed here, just before they start.
+        on_recorded: called when the outcomes of attempts were recorded, and their slots are free.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Journal:
         self.listeners = Listeners()
         self.endings = Endings()
         self.on_claimed: Callable[[], None] | None = None
+        self.on_recorded: Callable[[], None] | None = None
 
     def changes(self, events: Sequence[JobEvent]) -> None:
         """Tell of transitions that a store reported."""
@@ -86,6 +88,8 @@ class Journal:
         if self.listeners.are_there:
             pairs = zip(reports, steps, strict=True)
             self.listeners.tell([_event(report, step) for report, step in pairs if step is not None])
+        if reports and self.on_recorded is not None:
+            self.on_recorded()
 
 
 def _event(report: Report, step: Transition) -> JobEvent:

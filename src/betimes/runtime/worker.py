@@ -1,8 +1,8 @@
 """The worker: takes jobs from the store, has them run, and records how they ended.
 
 One task, the pump, owns everything here. Each of its turns is one call of the store: the outcomes that
-gathered while the last call was on its way go out, and as many jobs come in as there are free slots. What must
-hold:
+gathered while the last call was on its way go out, and as many jobs come in as there are free slots. What
+must hold:
 
 1. *No lost wake-up.* Whoever changes something sets `_wake`; the pump clears it before it looks, and looks at
    everything, so whatever is set after the look starts another turn.
@@ -336,7 +336,9 @@ class Worker:
             self._reports.append(run)
             if not self.is_awake:
                 self.awaken()
-        elif self.state.on_returned(run):
+        else:
+            # Look again in any case: if its report is on its way just now, its slot is free after that.
+            self.state.on_returned(run)
             self.awaken()
             self.progress.set()
 
