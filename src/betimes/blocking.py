@@ -1,4 +1,4 @@
-"""The bridge between threads and an event loop: one loop in a thread of its own, and calls into it from others."""
+"""The bridge between threads and an event loop: a loop in a thread of its own, and calls into it."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def call_from_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, 
     if is_same:
         coroutine.close()
         raise ConfigurationError(
-            "a blocking call on the scheduler's own event loop would block it for ever: await the call instead"
+            "a blocking call on the scheduler's own event loop would block it for ever: await the call "
+            "instead"
         )
     return asyncio.run_coroutine_threadsafe(coroutine, loop).result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import msgspec
 
@@ -30,7 +30,8 @@ class AttemptInfo:
     Attributes:
         attempt: its number, from 1; snoozed, given back and lost ones share it with the next.
         started_at, ended_at: aware, UTC; None where there is none.
-        outcome: `completed`, `failed`, `timed_out`, `cancelled`, `snoozed`, `given_back`, `lost`, or `running`.
+        outcome: `completed`, `failed`, `timed_out`, `cancelled`, `snoozed`, `given_back`, `lost`, or
+            `running`.
         error: what it raised, if it did.
         note: who asked for the job back after it, where somebody did.
     """
@@ -252,8 +253,8 @@ class JobHandle(Generic[R]):
         """Cancel this version of the job, and answer what happened.
 
         Args:
-            abandon: end a running job at once, and leave its code to itself: its slot stays taken, and counted
-                as stuck, until the code returns.
+            abandon: end a running job at once, and leave its code to itself: its slot stays taken, and
+                counted as stuck, until the code returns.
         """
         return await self._scheduler._cancel(self._job, abandon=abandon)  # noqa: SLF001
 

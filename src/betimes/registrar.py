@@ -72,9 +72,17 @@ class Registrar:
 
         Args:
             fn: the function; a coroutine function runs on the event loop, a plain one in a thread.
-            options: `name` (module.qualname unless given), `queue`, `executor` (`"loop"`, `"thread"`),
-                `priority`, `retry` (attempts, or a `RetryPolicy`), `timeout`, `expires`, `keep`, `delivery`
-                (`"at_least_once"`, `"at_most_once"`), `tags`.
+            options: `name` and the others, as follows.
+            name: stored with its jobs; `module.qualname` unless given (for `__main__`, its file's stem).
+            queue: where its jobs wait.
+            executor: `"loop"` or `"thread"`; as the function is, unless given.
+            priority: of its jobs, -1000 to 1000; larger first.
+            retry: a number of attempts, or a `RetryPolicy`; None: one attempt.
+            timeout: for each attempt; None: none.
+            expires: how long its jobs may wait for their first start, or be cancelled; None: for ever.
+            keep: how long its jobs stay after their end; None: as the scheduler says.
+            delivery: `"at_least_once"`; `"at_most_once"`: never again after an error, a timeout or a crash.
+            tags: of its jobs, for finding them again.
 
         Raises:
             ConfigurationError: the function cannot be a task, an option is wrong, or the name is taken.

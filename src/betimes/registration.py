@@ -88,7 +88,7 @@ def default_name(fn: Callable[..., Any]) -> str:
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Say whether calling the function gives a coroutine; also for partials and objects with an async `__call__`."""
+    """Say whether calling it gives a coroutine; also for partials and objects with an async `__call__`."""
     while isinstance(fn, partial):
         fn = fn.func
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from betimes.blocking_scheduler import BlockingScheduler
     from betimes.core.explain import Explanation
 
+MOST_LISTED = 1000
+"""The most jobs that one call of `jobs` lists."""
+
 _OPTIONS = (
     "store",
     "strategy",
@@ -158,6 +161,7 @@ class Scheduler(Registrar, Submitting):
             lease_us=self._settings.lease_us,
             host=me.host,
             pid=me.pid,
+            pid_namespace=me.pid_namespace,
             process_started=me.started or 0,
             boot_id=me.boot_id,
             queues=self._settings.queues,
@@ -182,8 +186,8 @@ class Scheduler(Registrar, Submitting):
 
         Args:
             cancel_running: tell running jobs to stop; they end CANCELLED.
-            timeout: how long running attempts may take; then they are given back to the store, which runs them
-                again, and their code is told to stop. None: as long as they take.
+            timeout: how long running attempts may take; then they are given back to the store, which runs
+                them again, and their code is told to stop. None: as long as they take.
 
         Raises:
             ConfigurationError: called by a job, which it would wait for.
@@ -224,7 +228,7 @@ class Scheduler(Registrar, Submitting):
 
     @contextmanager
     def blocking(self) -> Iterator[BlockingScheduler]:
-        """Run jobs on an event loop in a thread of its own, for code without one: the same calls without `await`."""
+        """Run jobs on a loop in a thread of its own, for code without one: the calls without `await`."""
         from betimes.blocking_scheduler import BlockingScheduler  # noqa: PLC0415 - it knows this class
 
         with LoopThread() as loop_thread:
@@ -256,8 +260,8 @@ class Scheduler(Registrar, Submitting):
     def _opened_store(self) -> Store:
         if self._engine.loop is None:
             raise SchedulerClosed(
-                "the scheduler is not open, so its jobs cannot be looked at: enter 'async with scheduler:' or "
-                "'async with scheduler.client():'"
+                "the scheduler is not open, so its jobs cannot be looked at: enter 'async with scheduler:' "
+                "or 'async with scheduler.client():'"
             )
         return self._store
 
@@ -292,15 +296,18 @@ class Scheduler(Registrar, Submitting):
         """List jobs, newest first.
 
         Args:
-            status, task, queue, tag: only such jobs; None: any.
+            status: only jobs that stand here; None: any.
+            task: only jobs of this task; None: any.
+            queue: only jobs of this queue; None: any.
+            tag: only jobs that carry it; None: any.
             limit: the most to return, 1 to 1,000.
             before: only versions smaller than this: the `version` of the last one of the page before.
 
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
-            raise ConfigurationError(f"limit is {limit!r}; it is a whole number from 1 to 1,000")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
+            raise ConfigurationError(f"limit is {limit!r}; it is a whole number from 1 to {MOST_LISTED:,}")
         which = JobFilter(status=_status(status), task=task, queue=queue, tag=tag, limit=limit, before=before)
         return [JobInfo.of(job) for job in await self._opened_store().jobs(which)]
 

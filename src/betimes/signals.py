@@ -17,8 +17,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def run_until_signal(scheduler: Scheduler, drain_s: float) -> None:
     """Run a scheduler on a loop of its own until SIGINT or SIGTERM; then stop it within the time given.
 
-    After the first signal the next has its default effect: it ends the process at once. What ran then goes back
-    when the lease is over, as after any crash.
+    After the first signal the next has its default effect: it ends the process at once. What ran then goes
+    back when the lease is over, as after any crash.
     """
     asyncio.run(_serve(scheduler, drain_s))
 

@@ -39,7 +39,9 @@ class JobMaker:
         """Make the job of one call.
 
         Args:
-            spec, payload, options: the call.
+            spec: what the job has in common with others.
+            payload: its arguments.
+            options: the rest of its options; None: none was given.
             after: new jobs of the same batch that it depends on, beside those its options name.
 
         Raises:
@@ -100,7 +102,8 @@ class JobMaker:
             raise
         except Exception as error:
             raise ConfigurationError(
-                f"strategy {self._strategy!r} raised {type(error).__name__}: {error}; the job was not submitted"
+                f"strategy {self._strategy!r} raised {type(error).__name__}: {error}; the job was not "
+                "submitted"
             ) from error
 
 

@@ -27,6 +27,9 @@ R = TypeVar("R")
 Duration: TypeAlias = float | timedelta | str
 """Seconds, a `timedelta`, or text such as `"1h30m"`."""
 
+NAME_LENGTH = 500
+"""The most characters of a name, an id, a key or a tag."""
+
 _KEY_FOR_US = 24 * 3600 * 1_000_000
 
 
@@ -329,8 +332,10 @@ def check_name(value: object, name: str) -> str:
     Raises:
         ConfigurationError: it is not.
     """
-    if not isinstance(value, str) or not value or len(value) > 500 or not value.isprintable():
-        raise ConfigurationError(f"{name} must be text of 1 to 500 printable characters, not {value!r:.100}")
+    if not isinstance(value, str) or not value or len(value) > NAME_LENGTH or not value.isprintable():
+        raise ConfigurationError(
+            f"{name} must be text of 1 to {NAME_LENGTH} printable characters, not {value!r:.100}"
+        )
     return value
 
 

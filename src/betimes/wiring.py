@@ -21,6 +21,9 @@ from betimes.tasks import Duration, check_name
 
 _log = logging.getLogger("betimes")
 
+MOST = 100_000
+"""The largest concurrency."""
+
 POLL_DURABLE_S = 1.0
 POLL_MEMORY_S = 30.0
 
@@ -47,7 +50,8 @@ def _sqlite_path(store: object) -> Path:
         path = store
     else:
         raise ConfigurationError(
-            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', or a Store"
+            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', or "
+            "a Store"
         )
     if not path or path.endswith("/"):
         raise ConfigurationError(f"store {store!r} names no file: write for example 'sqlite:///jobs.db'")
@@ -105,8 +109,8 @@ def make_settings(options: Options, *, is_durable: bool) -> Settings:
 
 
 def _count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
-        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 to 100,000")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 to {MOST:,}")
     return value
 
 

@@ -49,6 +49,7 @@ def in_order(graph: Mapping[str, Iterable[str]]) -> list[str]:
         # graphlib lists the circle so that each name is a dependency of the next.
         cycle = [str(name) for name in error.args[1]]
         raise DependencyCycle(
-            f"these jobs wait for each other in a circle: {' → '.join(cycle)}; remove one of these dependencies",
+            f"these jobs wait for each other in a circle: {' → '.join(cycle)}; remove one of these "
+            "dependencies",
             cycle=cycle,
         ) from None

@@ -43,7 +43,10 @@ class Claimed:
 
 @dataclass(slots=True)
 class Succeeded:
-    """The code returned; `result` is its value as JSON. (Not frozen: one is made for each job.)"""
+    """The code returned; `result` is its value as JSON.
+
+    Not frozen, because one is made for each job.
+    """
 
     at: Micros
     result: bytes
@@ -60,7 +63,7 @@ class Errored:
 
 @dataclass(frozen=True, slots=True)
 class DeadlinePassed:
-    """The attempt's timeout is over, whatever its code goes on to do. `retry_in_us` as in `Errored`."""
+    """The attempt's timeout is over, whatever its code goes on to do. `retry_in_us` is as in `Errored`."""
 
     at: Micros
     error: ErrorInfo

@@ -67,7 +67,8 @@ class JobSpec:
     Attributes:
         task: the registered name.
         queue: where it waits.
-        lane: the kind of executor that runs it (`loop`, `thread`, …); a claim asks each lane for its free slots.
+        lane: the kind of executor that runs it (`loop`, `thread`, …); a claim asks each lane for its free
+            slots.
         priority: −1000…1000, larger first.
         at_most_once: after a crash of its worker the job fails rather than run again.
         timeout_s: overrides the task's timeout; None: as the task says; 0: none.
@@ -137,7 +138,8 @@ class AttemptOutcome:
         fence: the fence it ran under.
         started_at: when it was claimed; None for a job that ended before its first start.
         ended_at: when its end was recorded.
-        outcome: `failed`, `timed_out`, `snoozed`, `given_back`, `lost`, or for what an operator retried, the final status.
+        outcome: `failed`, `timed_out`, `snoozed`, `given_back`, `lost`, or for what an operator retried,
+            the final status.
         error: what it raised, if it did.
         note: who asked for the job back, where somebody did.
     """

@@ -8,12 +8,12 @@ The rules, in words:
    writes, so flags that others have set meanwhile (`cancel_requested`, `superseded`) always count.
 3. What a worker reports about an attempt carries the attempt's fence; a store drops a report whose fence is
    not the job's (`is_current`), whole: no result, no dependents, no counters.
-4. A cancelled attempt ends CANCELLED however its code returns; a superseded one is never run again, nor is one
-   that may start at most once and has failed, run late or lost its worker.
+4. A cancelled attempt ends CANCELLED however its code returns; a superseded one is never run again, nor is
+   one that may start at most once and has failed, run late or lost its worker.
 5. An attempt is used by an error or a timeout only. A snooze, a give-back and a crash leave the number as
    it was; crashes have a budget of their own.
-6. Invariants (`transition.violations`): worker ⇔ RUNNING, finished_at ⇔ terminal, unmet > 0 ⇔ BLOCKED, parked ⇒ READY,
-   result ⇒ COMPLETED, cancel_requested or superseded ⇒ RUNNING or terminal.
+6. Invariants (`transition.violations`): worker ⇔ RUNNING, finished_at ⇔ terminal, unmet > 0 ⇔ BLOCKED,
+   parked ⇒ READY, result ⇒ COMPLETED, cancel_requested or superseded ⇒ RUNNING or terminal.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def decide(job: Job, event: Event) -> Transition:
 
 
 def _released(job: Job, event: Released) -> Transition:
-    # What it waited for is over: from here on the earliest start is now, so that schedule lag counts from now.
+    # What it waited for is over: from here on the earliest start is now, so that schedule lag counts from
+    # now.
     if job.run_at > event.at:
         return Transition(BLOCKED, DELAYED, event.at)
     return Transition(BLOCKED, READY, event.at, run_at=event.at)

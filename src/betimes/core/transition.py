@@ -81,7 +81,7 @@ class Transition:
 
 
 class Completion(Transition):
-    """RUNNING → COMPLETED: the step of nearly every job, so what they all have in common stands on the class."""
+    """RUNNING → COMPLETED: the step of nearly every job; what all have in common stands on the class."""
 
     __slots__ = ()
     before = RUNNING
@@ -175,7 +175,7 @@ def _remember_attempt(job: Job, step: Transition) -> None:
 
 
 def claim(jobs: Sequence[Job], worker: str, at: Micros) -> None:
-    """Enter RUNNING: what `enter(job, decide(job, Claimed(at, worker)))` does for each, for the path of every job.
+    """Enter RUNNING: what `enter(job, decide(job, Claimed(at, worker)))` does, on every job's path.
 
     The caller has taken the jobs from among the claimable; a test holds the two forms equal.
     """
@@ -188,7 +188,7 @@ def claim(jobs: Sequence[Job], worker: str, at: Micros) -> None:
 
 
 def complete(job: Job, at: Micros, result: bytes) -> Transition:
-    """Enter COMPLETED in one step: `enter(job, decide(job, Succeeded(at, result)))`, for the path of every job.
+    """Enter COMPLETED: what `enter(job, decide(job, Succeeded(at, result)))` does, on every job's path.
 
     The caller knows that the report is current and that no cancel was requested; a test holds the two equal.
     """

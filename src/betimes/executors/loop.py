@@ -14,8 +14,8 @@ from betimes.ports import Executor, Run
 class LoopExecutor(Executor):
     """The lane `loop`.
 
-    A cancelled run ends when its coroutine has ended: it may clean up, and it may refuse (then it goes on, and
-    its slot stays taken). Nothing a run raises reaches the loop or the worker.
+    A cancelled run ends when its coroutine has ended: it may clean up, and it may refuse (then it goes on,
+    and its slot stays taken). Nothing a run raises reaches the loop or the worker.
     """
 
     lane = "loop"
@@ -69,7 +69,7 @@ async def _drive(run: Run, ended: Callable[[Run, Outcome], None]) -> None:
     """
     try:
         outcome = run.returned(await run.invoke())
-    except BaseException as error:  # noqa: BLE001 - also CancelledError: it ends this run, and nothing else
+    except BaseException as error:
         outcome = run.raised(error)
         if isinstance(error, KeyboardInterrupt):
             ended(run, outcome)

@@ -39,10 +39,10 @@ class Run(Protocol):
 class Executor(ABC):
     """Runs attempts of one lane; decides nothing about their jobs.
 
-    Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and not
-    before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or raises for
-    what the code does. The slots are the caller's to count: it starts no more than `slots` runs that have not
-    ended. `cancel` may come at any time after `start`, and more than once.
+    Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and
+    not before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or
+    raises for what the code does. The slots are the caller's to count: it starts no more than `slots` runs
+    that have not ended. `cancel` may come at any time after `start`, and more than once.
     """
 
     lane: str
@@ -65,4 +65,4 @@ class Executor(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """End what the executor itself holds; code that has not returned by now is left alone, not waited for."""
+        """End what the executor itself holds; code that has not returned is left alone, not waited for."""

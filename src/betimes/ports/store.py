@@ -1,8 +1,8 @@
 """The contract of every store.
 
-A store keeps jobs and moves them; it decides nothing: what an event does to a job is `lifecycle.decide`, called
-under the store's own guard. Every method is atomic, and either done whole or not at all. Methods take and return
-batches where batches can occur, because the number of commits is what durable stores cost.
+A store keeps jobs and moves them; it decides nothing: what an event does to a job is `lifecycle.decide`,
+called under the store's own guard. Every method is atomic, and either done whole or not at all. Methods
+take and return batches where batches can occur, because the number of commits is what durable stores cost.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Store(ABC):
             strategy: the strategy's stored name; an empty store remembers it.
 
         Raises:
-            ConfigurationError: the store was made with another strategy, or cannot be used (the text says why).
-            SchemaMismatch: it was made by another version; nothing was changed.
-            StoreUnavailable: it cannot be reached now.
+            ConfigurationError: the store was made with another strategy, or cannot be used (the text says
+            why). SchemaMismatch: it was made by another version; nothing was changed. StoreUnavailable: it
+            cannot be reached now.
         """
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Store(ABC):
 
     @abstractmethod
     def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
-        """Have `hear` called, on the event loop that opened the store, soon after a change; return the way to stop it."""
+        """Have `hear` called on the loop that opened the store, after a change; return how to stop it."""
 
     # jobs
 
@@ -77,9 +77,10 @@ class Store(ABC):
         """Keep new jobs, all or none; returns when they are as durable as the store can make them.
 
         Each gets its `seq` in the order given, and its status from `lifecycle.place`. Its `terms` are met:
-        a known key answers with the first job (also a finished one); a repeated submission (same generated id,
-        or same id and token) answers with the job it made; a replaced version is cancelled or superseded, and
-        the new one waits for it while it runs; a job whose dependency has already failed is CANCELLED at once.
+        a known key answers with the first job (also a finished one); a repeated submission (same generated
+        id, or same id and token) answers with the job it made; a replaced version is cancelled or
+        superseded, and the new one waits for it while it runs; a job whose dependency has already failed is
+        CANCELLED at once.
 
         Returns:
             By position the job kept (the one given, or the one found), and every transition made, submits
@@ -150,7 +151,7 @@ class Store(ABC):
 
     @abstractmethod
     def heap_entries(self) -> tuple[int, int]:
-        """Return how many entries its in-memory heaps hold, and how many of them live; (0, 0) without heaps."""
+        """Return how many entries its in-memory heaps hold, and how many live; (0, 0) without heaps."""
 
     # work
 
@@ -171,7 +172,7 @@ class Store(ABC):
 
     @abstractmethod
     async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
-        """Take reports of ended attempts, then promote and expire what is due, then claim; in one atomic turn.
+        """Take reports of ended attempts, promote and expire what is due, then claim, in one atomic turn.
 
         Steps of promotion and expiry are bounded; what is left comes with the next turn (`next_at` says so).
         Nothing is claimed for a worker whose lease is over, from a paused queue, or in a lane not asked for.
@@ -214,7 +215,7 @@ class Store(ABC):
 
     @abstractmethod
     async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
-        """Insert (None) or replace (the version seen) a schedule; False, and no change, if that is not what stands."""
+        """Insert (None) or replace (the version seen) a schedule; False if that is not what stands."""
 
     @abstractmethod
     async def remove_schedule(self, schedule_id: str) -> bool:
@@ -222,14 +223,15 @@ class Store(ABC):
 
     @abstractmethod
     async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
-        """List schedules by id, or, with `due_by`, those not paused with `next_fire_at` ≤ due_by, earliest first."""
+        """List schedules by id, or, with `due_by`, those due by then and not paused, earliest first."""
 
     @abstractmethod
     async def fire(
         self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
     ) -> tuple[bool, list[JobEvent]]:
-        """Turn one instant into its job: only if the schedule still stands as in `record` (id, version, next_fire_at).
+        """Turn one instant into its job, if the schedule stands as in `record` (version, next_fire_at).
 
-        In one step, `next_fire_at` moves on, the fire (schedule, fire_at) is remembered as unique, and its job
-        is inserted (None: the fire is skipped, and counted so). False, and no change, where another was first.
+        In one step, `next_fire_at` moves on, the fire (schedule, fire_at) is remembered as unique, and its
+        job is inserted (None: the fire is skipped, and counted so). False, and no change, where another was
+        first.
         """

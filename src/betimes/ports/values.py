@@ -84,7 +84,8 @@ class Exchange:
             sent before); None: the report was stale and nothing at all has changed.
         claimed: the jobs taken, RUNNING under the worker's lease, in the order (sort_key, seq).
         changes: every other transition made on the way: promoted, expired, released, cascaded.
-        next_at: the earliest instant at which waiting alone makes something claimable or expired; None: no such.
+        next_at: the earliest instant at which waiting alone makes something claimable or expired; None: no
+            such.
     """
 
     steps: list[Transition | None] = field(default_factory=list)
@@ -130,7 +131,8 @@ class Beat:
             what it runs and register afresh: its jobs may be others'.
         cancels: `seq` of jobs it holds whose cancel was requested.
         lost: `seq` of jobs it named that it does not hold (any more) under the fence it named.
-        changes: what was given back: rows under its name that it does not know of (a claim whose reply was lost).
+        changes: what was given back: rows under its name that it does not know of (a claim whose reply was
+            lost).
     """
 
     is_alive: bool

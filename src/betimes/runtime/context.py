@@ -59,7 +59,7 @@ class Context:
 
     @property
     def fence(self) -> int:
-        """A number that grows with every claim of the job: send it along with writes that must not come late."""
+        """A number that grows with every claim: send it along with writes that must not come late."""
         return self._attempt.fence
 
     @property

@@ -1,8 +1,8 @@
-"""Listeners: each hears every transition, in order, from a buffer of its own, apart from the scheduler's steps.
+"""Listeners: each hears every transition, in order, from a buffer of its own.
 
 A plain function is called in a thread of its own, so that a slow one holds up neither the loop nor the other
-listeners; a coroutine function is awaited in a task of its own. A full buffer drops the oldest events and counts
-them; an exception is logged (once for each kind) and counted.
+listeners; a coroutine function is awaited in a task of its own. A full buffer drops the oldest events and
+counts them; an exception is logged (once for each kind) and counted.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ from weakref import WeakValueDictionary
 
 from betimes.core.job import TERMINAL, Job, Micros
 
+_OWN_REFERENCES = 2
+"""A local name and the argument of `getrefcount`; where there are more, somebody holds a handle."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -87,8 +90,7 @@ class History:
             if job.key is None and newest.get(job.id) is job and job.id not in older and not self._tokens:
                 del newest[job.id]
                 self.pruned += 1
-                # This name and the call's own argument are two; more means that somebody holds a handle.
-                if getrefcount(job) > 2:
+                if getrefcount(job) > _OWN_REFERENCES:
                     self.held[job.id] = job
             else:
                 self.forget(job)

@@ -53,7 +53,7 @@ class Moves:
         self._changes.append(JobEvent(job, None, status, at_us=now))
 
     def arrive_plainly(self, jobs: Sequence[Job]) -> bool:
-        """Put new jobs where they wait, if all that is asked is to run them now: no terms, no delay, ids made here.
+        """Put new jobs where they wait, if they are to run now, on no terms, under ids made here.
 
         For the path of every job, with the calls it would make written out; False, and nothing done, if there
         is more to it. What is submitted to run at once is due by the clock it was stamped with.
@@ -110,7 +110,7 @@ class Moves:
                 self.settle_dependents(job, event.at)
 
     def move(self, job: Job, event: Event) -> Transition:
-        """Decide and carry out one event, and all that follows from it; the events are kept for `take_changes`.
+        """Decide and carry out one event, and all that follows; the changes are kept for `take_changes`.
 
         Raises:
             IllegalTransition: nothing has changed.

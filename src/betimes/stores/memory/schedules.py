@@ -8,7 +8,7 @@ from betimes.core.job import Micros
 from betimes.core.schedule import ScheduleRecord
 
 FIRES_KEPT = 1000
-"""How many instants a schedule remembers having fired; `next_fire_at` only grows, so older ones cannot recur."""
+"""How many fired instants a schedule remembers; `next_fire_at` only grows, so older ones cannot recur."""
 
 
 class Schedules:

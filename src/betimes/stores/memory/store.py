@@ -1,8 +1,9 @@
 """`MemoryStore`: the whole contract in this process's memory.
 
 It is a product, not a test double: the default store, held to the same suite as the durable ones. No method
-awaits anything, so each is one step of the event loop, and nothing can come between its looking and its doing.
-It belongs to one event loop at a time; what is in it stays over `close` and `open`, and is gone with the process.
+awaits anything, so each is one step of the event loop, and nothing can come between its looking and its
+doing. It belongs to one event loop at a time; what is in it stays over `close` and `open`, and is gone with
+the process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from betimes.core.events import (
     GivenBack,
     Promoted,
     Retried,
-    Succeeded,
     Unparked,
     WorkerLost,
 )
@@ -85,8 +85,8 @@ class MemoryStore(Store):
         """Remember the strategy of the first open, and refuse another while jobs are here."""
         if self._strategy not in (None, strategy) and any(True for _ in self._history.all()):
             raise ConfigurationError(
-                f"this store holds jobs ordered by strategy {self._strategy!r} and was opened with {strategy!r}; "
-                "open it with the same strategy, or use a new store"
+                f"this store holds jobs ordered by strategy {self._strategy!r} and was opened with "
+                f"{strategy!r}; open it with the same strategy, or use a new store"
             )
         self._strategy = strategy
 
@@ -315,7 +315,7 @@ class MemoryStore(Store):
         return claimed
 
     def _has_started_in_time(self, job: Job, now: Micros) -> bool:
-        """Watch the expiry of a job that is being claimed no more; False if it has come, and ended the job."""
+        """Stop watching the expiry of a job that is being claimed; False if it came, and ended the job."""
         if job.started_at is None and is_expired(job, now):
             self._waiting.push_ready(job)
             self._moves.move(job, Expired(now))

@@ -36,7 +36,8 @@ class Submission:
         """Find for each job whether it is new or known, and resolve its dependencies.
 
         Raises:
-            DuplicateJob, UnknownJob, DependencyCycle, ConfigurationError: as `Store.submit`; nothing has changed.
+            DuplicateJob, UnknownJob, DependencyCycle, ConfigurationError: as `Store.submit`; nothing has
+            changed.
         """
         for job in self._given:
             known = self._known(job)
@@ -63,8 +64,8 @@ class Submission:
             if known is not None:
                 if known[1] != terms.key_digest:
                     raise ConfigurationError(
-                        f"key {terms.key!r} stands for job {known[0].id} with another task or other arguments; "
-                        "use another key for another request"
+                        f"key {terms.key!r} stands for job {known[0].id} with another task or other "
+                        "arguments; use another key for another request"
                     )
                 return known[0]
             self._keys[terms.key] = (job, terms.key_digest)

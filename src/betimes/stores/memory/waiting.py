@@ -1,8 +1,7 @@
-"""Where jobs wait in memory: ready heaps, the delayed heap, the expiry heap, and what is parked or blocked."""
+"""Where jobs wait in memory: the ready heaps, delays and expiries, and what is parked or blocked."""
 
 from __future__ import annotations
 
-from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.ports import ClaimRequest
@@ -96,7 +95,8 @@ class Waiting:
     ) -> list[Job]:
         """Pop the READY jobs that the request may take, at most so many, in the order (sort_key, seq).
 
-        Counts a slot off `free` for each. A job the caller does not keep it must `add` again, once it has all.
+        Counts a slot off `free` for each. A job the caller does not keep it must `add` again, once it has
+        all.
         """
         heaps = [
             (heap, where[1])
