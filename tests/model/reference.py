@@ -237,7 +237,7 @@ class Model:
 
     def pass_time(self) -> None:
         """Expire and promote what is due."""
-        for row in list(self.rows.values()):
+        for row in sorted(self.rows.values(), key=lambda row: (row.expires_at or 0, row.seq)):
             if row.status in WAITING and not row.was_started and (row.expires_at or self.now + 1) <= self.now:
                 self.end(row, "cancelled")
         for row in self.rows.values():
