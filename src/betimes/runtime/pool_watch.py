@@ -115,8 +115,16 @@ class PoolWatch:
         return list({job.seq: job for waits in self._waits.values() for job in waits}.values())
 
     def _suspects(self) -> Lockup:
-        """Who could not go on if all that is waited for needed a slot here."""
-        return self._lockup(Wanted(seq=job.seq, lane=job.spec.lane) for job in self._awaited())
+        """Who could not go on if all they wait for needed a slot here, and what was BLOCKED stayed so."""
+        return self._lockup(
+            Wanted(
+                seq=job.seq,
+                lane=job.spec.lane,
+                # Nothing starts that waits for itself. The record may be old: then the store knows better.
+                waits_for=(job.seq,) if job.status is JobStatus.BLOCKED else (),
+            )
+            for job in self._awaited()
+        )
 
     async def look(self) -> Lockup:
         """Find out who cannot go on, and say so if it is news."""

@@ -1,0 +1,483 @@
+"""Jobs that wait inside a pool for jobs of the same full pool are named, and nobody else is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.runtime.stage import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    Scene,
+    StoreMaker,
+    make_scheduler,
+    pass_time,
+    play,
+)
+
+from betimes import JobHandle, ReasonCode, Scheduler, StoreUnavailable
+from betimes.ports import WorkerInfo
+from betimes.runtime import pool_watch
+from betimes.runtime.pool_watch import LOOK_EVERY_S, PoolWatch
+from betimes.stores.memory import MemoryStore
+from betimes.testing import VirtualClock, run_virtual
+
+Look = Callable[[Scene], Coroutine[Any, Any, None]]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "can never go on" in record.getMessage()]
+
+
+def pool_of(scheduler: Scheduler) -> PoolWatch:
+    pool = scheduler._engine._pool
+    assert pool is not None
+    return pool
+
+
+class Family:
+    """Two tasks: parents that wait for children of the same pool."""
+
+    def __init__(self, scheduler: Scheduler, *, wait: bool = True, **options: Any) -> None:
+        self.children: list[JobHandle[None]] = []
+
+        @scheduler.task
+        async def child() -> None: ...
+
+        @scheduler.task
+        async def parent(number: int = 1) -> None:
+            mine = [await child.using(**options).submit() for _ in range(number)]
+            self.children += mine
+            await asyncio.gather(*(handle.result() for handle in mine))
+
+        self.parent = parent
+        self.child = child
+
+
+def test_parents_that_fill_the_pool_and_wait_for_children_are_named_once(
+    store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        first, second = [await family.parent.submit() for _ in range(2)]
+        await pass_time(10 * LOOK_EVERY_S)
+        (text,) = warnings(caplog)
+        assert text.startswith("2 jobs that hold a slot can never go on")
+        one, two = family.children
+        for parent, child in ((first, one), (second, two)):
+            assert (
+                f"job {parent.id} ({family.parent.name}) waits for {child.id} ({family.child.name})" in text
+            )
+        assert "concurrency=" in text
+        assert "depends_on" in text
+        assert (await stage.scheduler.metrics()).deadlocked == 2
+        explanation = await one.explain()
+        assert explanation.reasons[0].code is ReasonCode.SLOTS_DEADLOCKED
+        assert f"{first.id} and {second.id}" in explanation.reasons[0].text
+
+        await first.cancel()
+        assert await second.wait() is COMPLETED
+        assert await first.status() is CANCELLED
+        await stage.scheduler.drain()
+        assert (await stage.scheduler.metrics()).deadlocked == 0
+        assert len(warnings(caplog)) == 1
+
+    play(scene, store=store, concurrency=2)
+
+
+def test_explain_finds_a_lock_up_before_the_next_look(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        parent = await family.parent.submit()
+        await stage.settle()
+        assert stage.time < LOOK_EVERY_S
+        codes = (await family.children[0].explain()).codes
+        assert codes == {ReasonCode.SLOTS_DEADLOCKED, ReasonCode.NO_FREE_SLOT}
+        assert len(warnings(caplog)) == 1
+        await parent.cancel()
+
+    play(scene, concurrency=1)
+
+
+def test_a_second_lock_up_is_news(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        for number in (1, 2):
+            parent = await family.parent.submit()
+            await pass_time(5)
+            assert len(warnings(caplog)) == number
+            await parent.cancel()
+            await stage.scheduler.drain()
+
+    play(scene, concurrency=1)
+
+
+def test_a_parent_that_gathers_many_is_named_when_none_of_them_can_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        parent = await family.parent.submit(5)
+        await pass_time(5)
+        (text,) = warnings(caplog)
+        assert text.startswith("1 jobs that hold a slot")
+        assert "and 2 more. Cancel" in text
+        await parent.cancel()
+
+    play(scene, concurrency=1)
+
+
+def test_more_than_one_look_can_ask_for_are_taken_as_able_to_go_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_watch, "MOST_LOOKED_UP", 4)
+
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        parent = await family.parent.submit(5)
+        await pass_time(5)
+        assert warnings(caplog) == []
+        await parent.cancel()
+        await stage.scheduler.drain()
+        parent = await family.parent.submit(4)
+        await pass_time(5)
+        assert len(warnings(caplog)) == 1
+        await parent.cancel()
+
+    play(scene, concurrency=1)
+
+
+def test_a_job_that_waits_for_itself_is_named_whatever_is_free(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task
+        async def narcissus(own_id: str) -> None:
+            await (await stage.scheduler.job(own_id)).result()
+
+        handle = await narcissus.using(job_id="n").submit("n")
+        await pass_time(5)
+        (text,) = warnings(caplog)
+        assert f"job n ({narcissus.name}) waits for n ({narcissus.name})" in text
+        await handle.cancel()
+
+    play(scene, concurrency=10)
+
+
+def test_a_child_that_is_blocked_by_a_starved_one_is_starved_too(
+    store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task
+        async def nothing() -> None: ...
+
+        @stage.scheduler.task
+        async def parent() -> None:
+            first = await nothing.submit()
+            last = await nothing.using(depends_on=[first]).submit()
+            await last.result()
+
+        handle = await parent.submit()
+        await pass_time(5)
+        assert len(warnings(caplog)) == 1
+        assert len(pool_of(stage.scheduler).found.starved) == 2
+        await handle.cancel()
+
+    play(scene, store=store, concurrency=1)
+
+
+def test_a_replacement_waits_for_its_own_older_version_in_vain(
+    store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task
+        async def again(first: bool) -> None:
+            if first:
+                newer = await again.using(job_id="a", replace=True).submit(False)
+                await newer.result()
+
+        handle = await again.using(job_id="a").submit(True)
+        await pass_time(5)
+        assert len(warnings(caplog)) == 1
+        await handle.cancel()
+
+    play(scene, store=store, concurrency=5)
+
+
+# --- nobody is accused who is only slow
+
+
+async def wait_free(stage: Scene) -> None:
+    family = Family(stage.scheduler)
+    await (await family.parent.submit(3)).result()
+    await pass_time(5)
+
+
+async def wait_with_a_neighbour(stage: Scene) -> None:
+    @stage.scheduler.task
+    async def sleep(seconds: float) -> None:
+        await pass_time(seconds)
+
+    family = Family(stage.scheduler)
+    await sleep.submit(50)
+    parent = await family.parent.submit()
+    await pass_time(10)
+    await parent.result()
+
+
+async def wait_for_a_neighbour(stage: Scene) -> None:
+    @stage.scheduler.task
+    async def sleep(seconds: float) -> None:
+        await pass_time(seconds)
+
+    @stage.scheduler.task
+    async def follow(job_id: str) -> None:
+        await (await stage.scheduler.job(job_id)).result()
+
+    slow = await sleep.submit(50)
+    await (await follow.submit(slow.id)).result()
+
+
+async def wait_for_a_paused_queue(stage: Scene) -> None:
+    family = Family(stage.scheduler, queue="paused")
+    await stage.scheduler.pause_queue("paused")
+    parents = [await family.parent.submit() for _ in range(2)]
+    await pass_time(10)
+    assert (await family.children[0].explain()).codes == {ReasonCode.QUEUE_PAUSED}
+    for handle in (*parents, *family.children):
+        await handle.cancel()
+
+
+async def wait_for_another_worker(stage: Scene) -> None:
+    family = Family(stage.scheduler)
+    # Somebody else serves the queue too: it may take the children at any time.
+    store = stage.scheduler._store
+    await store.register(WorkerInfo(id="other", lease_us=10**12))
+    parents = [await family.parent.submit() for _ in range(2)]
+    await pass_time(10)
+    for parent in parents:
+        await parent.cancel()
+    await store.retire("other")
+
+
+async def wait_and_give_up_soon(stage: Scene) -> None:
+    @stage.scheduler.task
+    async def child() -> None: ...
+
+    @stage.scheduler.task
+    async def parent() -> None:
+        with pytest.raises(TimeoutError):
+            await (await child.submit()).result(timeout=LOOK_EVERY_S / 2)
+
+    parents = [await parent.submit() for _ in range(2)]
+    for handle in parents:
+        await handle.result()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        wait_free,
+        wait_with_a_neighbour,
+        wait_for_a_neighbour,
+        wait_for_a_paused_queue,
+        wait_for_another_worker,
+        wait_and_give_up_soon,
+    ],
+    ids=lambda look: look.__name__,
+)
+def test_who_can_still_go_on_is_not_named(
+    look: Look, store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        await look(stage)
+        assert warnings(caplog) == []
+        assert (await stage.scheduler.metrics()).deadlocked == 0
+        await stage.scheduler.drain()
+
+    play(scene, store=store, concurrency=2)
+
+
+def test_a_job_that_waits_for_a_job_of_another_scheduler_holds_up_nobody_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        inner, outer = make_scheduler(clock, concurrency=1), make_scheduler(clock, concurrency=1)
+
+        @inner.task
+        async def sleep(seconds: float) -> None:
+            await pass_time(seconds)
+
+        @outer.task
+        async def ask() -> None:
+            await (await sleep.submit(5)).result()
+
+        async with inner, outer:
+            await (await ask.submit()).result()
+            assert not pool_of(inner)._waits
+
+    run_virtual(main(), clock=clock)
+    assert warnings(caplog) == []
+
+
+# --- the look itself
+
+
+def test_no_timer_is_left_when_nobody_waits_any_more() -> None:
+    async def scene(stage: Scene) -> None:
+        family = Family(stage.scheduler)
+        await (await family.parent.submit()).result()
+        pool = pool_of(stage.scheduler)
+        assert pool._timer is not None
+        await pass_time(2 * LOOK_EVERY_S)
+        assert (pool._timer is None, pool._task) == (True, None)
+
+    play(scene)
+
+
+class Moody(MemoryStore):
+    """A store that does something of its own when it is asked for the paused queues."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock=clock)
+        self.mood: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+    async def paused_queues(self) -> frozenset[str]:
+        if self.mood is not None:
+            await self.mood()
+        return await super().paused_queues()
+
+
+def with_mood(mood: Callable[[Scene], Coroutine[Any, Any, None]], check: Look) -> None:
+    """Play a lock-up on a moody store."""
+
+    async def scene(stage: Scene) -> None:
+        store = stage.scheduler._store
+        assert isinstance(store, Moody)
+        store.mood = lambda: mood(stage)
+        family = Family(stage.scheduler)
+        parent = await family.parent.submit()
+        await check(stage)
+        store.mood = None
+        await parent.cancel()
+
+    play(scene, store=Moody, concurrency=1)
+
+
+def test_a_store_that_cannot_be_asked_now_is_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(stage: Scene) -> None:
+        if stage.time < 5:
+            raise StoreUnavailable("not now")
+
+    async def check(stage: Scene) -> None:
+        await pass_time(4)
+        assert warnings(caplog) == []
+        await pass_time(4)
+        assert len(warnings(caplog)) == 1
+
+    with_mood(fail, check)
+
+
+def test_what_moved_during_the_look_is_looked_at_again(caplog: pytest.LogCaptureFixture) -> None:
+    looks: list[float] = []
+
+    async def move(stage: Scene) -> None:
+        looks.append(stage.time)
+        if len(looks) < 3:
+            pool = pool_of(stage.scheduler)
+            (waits,) = pool._waits.values()
+            waits.append(waits[0])
+
+    async def check(stage: Scene) -> None:
+        await pass_time(2.5 * LOOK_EVERY_S)
+        assert (len(looks), warnings(caplog)) == (2, [])
+        await pass_time(LOOK_EVERY_S)
+        assert len(warnings(caplog)) == 1
+
+    with_mood(move, check)
+
+
+def test_a_slow_look_is_not_begun_twice_and_ends_with_the_scheduler() -> None:
+    looks: list[float] = []
+
+    async def hang(stage: Scene) -> None:
+        looks.append(stage.time)
+        await asyncio.Event().wait()
+
+    clock = VirtualClock()
+
+    async def main() -> None:
+        store = Moody(clock)
+        scheduler = make_scheduler(clock, store, concurrency=1)
+        family = Family(scheduler)
+        await scheduler.start()
+        store.mood = lambda: hang(Scene(clock, scheduler))
+        await family.parent.submit()
+        await pass_time(10 * LOOK_EVERY_S)
+        assert len(looks) == 1
+        await scheduler.stop(cancel_running=True)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run_virtual(main(), clock=clock)
+
+
+# --- threads
+
+
+class Caught(logging.Handler):
+    """Sets an event when a lock-up is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+        self.logged = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "can never go on" in record.getMessage():
+            self.texts.append(record.getMessage())
+            self.logged.set()
+
+
+def test_a_thread_job_that_blocks_for_a_job_of_its_full_pool_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_watch, "LOOK_EVERY_S", 0.01)
+    children: list[str] = []
+
+    async def main() -> None:
+        scheduler = Scheduler(concurrency=2, threads=1)
+
+        @scheduler.task
+        def child() -> None: ...
+
+        @scheduler.task
+        def parent() -> None:
+            job = child.submit_blocking()
+            children.append(job.id)
+            job.result()
+
+        caught = Caught()
+        logging.getLogger("betimes").addHandler(caught)
+        try:
+            async with scheduler:
+                handle = await parent.submit()
+                async with asyncio.timeout(30):
+                    await caught.logged.wait()
+                (text,), (child_id,) = caught.texts, children
+                assert f"job {handle.id} ({parent.name}) waits for {child_id} ({child.name})" in text
+                codes = (await scheduler.explain(child_id)).codes
+                assert codes == {ReasonCode.SLOTS_DEADLOCKED, ReasonCode.NO_FREE_SLOT}
+                await scheduler.cancel(child_id)
+                assert await handle.wait(timeout=30) is FAILED
+        finally:
+            logging.getLogger("betimes").removeHandler(caught)
+
+    before = threading.active_count()
+    asyncio.run(main())
+    assert len(children) == 1
+    assert threading.active_count() <= before + 1, "the pool's thread may still be on its way out"
