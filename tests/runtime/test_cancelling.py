@@ -292,6 +292,7 @@ def test_a_cancel_racing_the_end_of_the_code_has_one_outcome() -> None:
         assert await stored.cancel() is CancelAnswer.FINISHED
         gate.opened.set()
         assert await stored.result() == "done"
+        await stage.settle()
 
     play(scene, store=slow)
 
