@@ -125,6 +125,19 @@ CONTENDERS: dict[str, Callable[[Keys], Turns]] = {
 }
 
 
+def run(which: str) -> dict[str, float]:
+    """One measured run for a row of `bench.memory`: three batches of one contender."""
+    rng = random.Random(1)
+    keys = [(f"task-{n}", rng.random(), rng.randrange(4)) for n in range(PENDING + 4 * BATCH)]
+    contender: Callable[[Keys], Turns] = {
+        "limit": limit,
+        "schedule_next": schedule_next,
+        "schedule_next_finish": schedule_next_finish,
+    }[which]
+    seconds = list(contender(keys))[1:]
+    return {"rate": BATCH / statistics.median(seconds)}
+
+
 def measure(contender: Callable[[Keys], Turns], turns: int) -> list[tuple[float, float]]:
     """Let the limit and the contender take turns; the seconds of both, for each turn."""
     rng = random.Random(1)

@@ -1,0 +1,91 @@
+"""`python -m bench`: measure Betimes, its peers and the limit side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import conditions, memory, report, sqlite
+from bench.harness import ROOT, Measured, Plan, Row, RunFailed, measure
+
+ROWS = {row.name: row for row in (*memory.ROWS, *sqlite.ROWS)}
+DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").partition(": ")[2])
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"which rows: {', '.join(ROWS)} (all short ones)"
+    )
+    parser.add_argument("--growth", action="store_true", help="the long rows, too: those with a million jobs")
+    parser.add_argument(
+        "--runs", type=int, metavar="N", help="rounds for every row (as each row says: 5 or 3)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny work, two rounds: to see that all of it runs"
+    )
+    parser.add_argument("--json", action="store_true", help="print every figure of every run as JSON")
+    parser.add_argument(
+        "--write-docs",
+        action="store_true",
+        help=f"measure all rows, the long ones too, and put the tables into {DOCUMENT.relative_to(ROOT)}",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where to make files: on the disk whose fsync counts (the temporary folder)",
+    )
+    chosen = parser.parse_args()
+    for name in chosen.rows:
+        if name not in ROWS:
+            parser.error(f"there is no row {name!r}; the rows are {', '.join(ROWS)}")
+    if chosen.write_docs and (chosen.rows or chosen.quick):
+        parser.error("--write-docs measures all rows in full: leave out the rows and --quick")
+    return chosen
+
+
+def _chosen(arguments: argparse.Namespace) -> list[Row]:
+    if arguments.rows:
+        return [ROWS[name] for name in arguments.rows]
+    return [row for row in ROWS.values() if arguments.growth or arguments.write_docs or not row.is_long]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Measure, print, and write the document if asked; 1 if a run failed."""
+    arguments = _arguments()
+    folder = arguments.folder or Path(tempfile.gettempdir())
+    plan = Plan(folder=folder, rounds=arguments.runs, is_quick=arguments.quick, say=_say)
+    began = time.monotonic()
+    found = conditions.look(folder)
+    results: list[Measured] = []
+    failed = False
+    for row in _chosen(arguments):
+        try:
+            results.append(measure(row, plan))
+        except RunFailed as failure:
+            failed = True
+            _say(f"{row.name}: {failure}")
+    found = found.after(began)
+    if arguments.json:
+        runs = {measured.row.name: measured.runs for measured in results}
+        print(json.dumps({"conditions": found.as_dict(), "rows": runs}, indent=1))
+    else:
+        print(report.markdown(found, results))
+    if arguments.write_docs:
+        if failed:
+            _say(f"{DOCUMENT} was left as it is: not every row could be measured")
+        else:
+            report.write_into(DOCUMENT, report.markdown(found, results))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

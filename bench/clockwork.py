@@ -1,0 +1,139 @@
+"""What the measured runs share: instants taken when jobs start, and what is reckoned from them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+NOT_YET = 0
+STEP_S = 0.005
+"""A steady load comes in steps of so long, a handful of jobs each."""
+IDLE_S = 0.003
+"""An idle scheduler is left alone for so long before the next job."""
+
+
+class Latencies:
+    """From submit to start, for each job by its number.
+
+    Args:
+        jobs: how many there will be.
+
+    Example:
+        latencies = Latencies(100)
+        latencies.submitted(7)   # by whoever submits job 7, just before
+        latencies.started(7)     # by the job's own code, first of all
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._submitted = [NOT_YET] * jobs
+        self._started = [NOT_YET] * jobs
+        self.jobs = jobs
+
+    def submitted(self, number: int) -> None:
+        """Take the instant just before a job's submit."""
+        self._submitted[number] = time.perf_counter_ns()
+
+    def started(self, number: int) -> None:
+        """Take the instant at which a job's code runs."""
+        self._started[number] = time.perf_counter_ns()
+
+    def has_started(self, number: int) -> bool:
+        """Whether a job's code has run."""
+        return self._started[number] != NOT_YET
+
+    def all_started(self) -> bool:
+        """Whether every job's code has run."""
+        return NOT_YET not in self._started
+
+    def figures(self, *, skip: int = 0) -> dict[str, float]:
+        """Return the quantiles in microseconds; the first `skip` jobs do not count: they warm up."""
+        taken = [
+            (started - submitted) / 1000
+            for submitted, started in zip(self._submitted[skip:], self._started[skip:], strict=True)
+        ]
+        assert all(each > 0 for each in taken), "a job did not start"
+        cuts = statistics.quantiles(taken, n=100)
+        return {"p50_us": statistics.median(taken), "p99_us": cuts[98]}
+
+
+class Stopwatch:
+    """Started when it is made; tells what was done a second.
+
+    `rate` counts by the wall clock. `cpu_rate` counts by this process's processor time, all threads together:
+    where work keeps one processor busy it is the same, but for what others on the machine take away.
+    """
+
+    def __init__(self) -> None:
+        self._cpu = time.process_time()
+        self._began = time.perf_counter()
+
+    def figures(self, jobs: int) -> dict[str, float]:
+        """Return the rates of so many jobs done until now."""
+        seconds = time.perf_counter() - self._began
+        cpu = time.process_time() - self._cpu
+        return {"rate": jobs / seconds, "cpu_rate": jobs / cpu, "seconds": seconds}
+
+
+class Countdown:
+    """Counts jobs down from any thread, and tells when the last one was counted.
+
+    Args:
+        jobs: how many there will be.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._last = jobs
+        self._count = itertools.count(1)  # its `next` is one step, whichever thread takes it
+        self._over = threading.Event()
+
+    def count(self) -> None:
+        """Count one job: to be called by its code."""
+        if next(self._count) == self._last:
+            self._over.set()
+
+    def wait(self, seconds: float = 250.0) -> None:
+        """Wait until the last job was counted."""
+        assert self._over.wait(seconds), "not all jobs have run"
+
+
+async def pace(
+    submit: Callable[[int], Awaitable[object]],
+    latencies: Latencies,
+    *,
+    per_second: int | None = None,
+    is_waiting: bool = False,
+) -> dict[str, float]:
+    """Submit jobs by their number at a fixed rate, and return how long they took to start.
+
+    Args:
+        submit: takes the instant and submits.
+        latencies: of all the jobs; the first tenth of them warms up.
+        per_second: how many go a second, in steps of `STEP_S`; None: each when the one before has started and
+            a pause is over, so that everything is idle.
+        is_waiting: a submit has to wait for something, so that those of a step go side by side.
+    """
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    submitting: list[asyncio.Future[object]] = []
+    for number in range(latencies.jobs):
+        if per_second is None:
+            await submit(number)
+            while not latencies.has_started(number):  # noqa: ASYNC110 - jobs tell it from any thread
+                await asyncio.sleep(IDLE_S)
+            await asyncio.sleep(IDLE_S)
+            continue
+        if number % round(per_second * STEP_S) == 0:
+            due += STEP_S
+            await asyncio.sleep(max(0.0, due - loop.time()))
+        if is_waiting:
+            submitting.append(asyncio.ensure_future(submit(number)))
+        else:
+            await submit(number)
+    await asyncio.gather(*submitting)
+    while not latencies.all_started():  # noqa: ASYNC110 - as above
+        await asyncio.sleep(IDLE_S)
+    return latencies.figures(skip=latencies.jobs // 10)

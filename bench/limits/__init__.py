@@ -1,0 +1,1 @@
+"""The least code that does the same physical work."""
