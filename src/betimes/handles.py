@@ -173,6 +173,9 @@ class JobHandle(Generic[R]):
     def __hash__(self) -> int:
         return hash((self._job.id, self._job.seq))
 
+    def _is_of(self, scheduler: Scheduler) -> bool:
+        return self._scheduler._store is scheduler._store  # noqa: SLF001
+
     async def _found(self) -> Job:
         found = await self._scheduler._get(self._job)  # noqa: SLF001
         if found is None:

@@ -207,12 +207,12 @@ class Task(Submitter[P, R]):
         reject_unknown(unknown, _OPTIONS, where="using()")
         spec = self._spec_with(priority=priority, queue=queue, timeout=timeout, retry=retry, tags=tags)
         options = SubmitOptions(
-            depends_on=_dependencies(depends_on),
+            depends_on=_dependencies(depends_on, self._scheduler),
             need=_need(on_dependency_failure),
             job_id=_text(job_id, "job_id"),
             replace=_replaces(replace, job_id),
             key=_text(key, "key"),
-            key_for_us=_KEY_FOR_US if key_for is UNSET else duration_us(key_for, name="key_for"),
+            key_for_us=_key_for_us(key_for, key),
             expires_us=self._task.expires_us if expires is UNSET else None,
         )
         options = _with_start(options, delay, run_at)
@@ -291,20 +291,34 @@ def _with_start(options: SubmitOptions, delay: Duration, run_at: datetime) -> Su
 
 
 def _dependencies(
-    depends_on: Iterable[JobHandle[Any] | str] | JobHandle[Any] | str,
+    depends_on: Iterable[JobHandle[Any] | str] | JobHandle[Any] | str, scheduler: Scheduler
 ) -> tuple[JobHandle[Any] | str, ...]:
     from betimes.handles import JobHandle  # noqa: PLC0415 - handles speak of tasks, too
 
-    if isinstance(depends_on, (str, JobHandle)):
-        return (depends_on,)
-    found = tuple(depends_on)
-    for each in found:
-        if not isinstance(each, (str, JobHandle)):
+    several: Iterable[Any] = (depends_on,)
+    if isinstance(depends_on, Iterable) and not isinstance(depends_on, str):
+        several = depends_on
+    found: list[JobHandle[Any] | str] = []
+    for each in several:
+        if isinstance(each, JobHandle):
+            # What another store's handle holds means nothing to ours; its id may.
+            found.append(each if each._is_of(scheduler) else each.id)  # noqa: SLF001
+        elif isinstance(each, str):
+            found.append(each)
+        else:
             raise ConfigurationError(
                 f"depends_on takes job handles or job ids, and was given {type(each).__name__}"
                 + ("; await the submit first" if hasattr(each, "__await__") else "")
             )
-    return found
+    return tuple(found)
+
+
+def _key_for_us(key_for: Duration, key: str | None) -> int:
+    if key_for is UNSET:
+        return _KEY_FOR_US
+    if key is None:
+        raise ConfigurationError("key_for says how long a key is remembered only together with key=…")
+    return duration_us(key_for, name="key_for")
 
 
 def _need(on_dependency_failure: str) -> Need:
@@ -345,6 +359,6 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     Raises:
         ConfigurationError: one of them is not a name, or a single text was given instead of several.
     """
-    if isinstance(tags, str):
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise ConfigurationError(f"tags takes several texts: write tags=[{tags!r}]")
     return tuple(sorted({check_name(tag, "tags") for tag in tags}))

@@ -72,7 +72,7 @@ class Engine:
     ) -> None:
         self.store = store
         self.journal = Journal()
-        self.journal.on_recorded = lambda: self._changed.set()
+        self.journal.on_recorded = self._note_change
         self.worker: Worker | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self._tasks = tasks
@@ -246,6 +246,9 @@ class Engine:
             self._look_now.set()
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
+
+    def _note_change(self) -> None:
+        self._changed.set()
 
     # --- jobs
 
