@@ -8,10 +8,9 @@ from betimes.core.events import CancelRequested, Retried, Unparked
 from betimes.core.job import JobEvent, JobStatus
 from betimes.errors import DuplicateJob, UnknownJob
 from betimes.ports import CancelAnswer, Cancellation, Hint
-from betimes.stores.sqlite.exchange import STEP_LIMIT
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import Records, statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
 
 RUNNING = JobStatus.RUNNING
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from betimes.core.events import GivenBack, WorkerLost
 from betimes.core.job import JobEvent
 from betimes.ports import Beat, WorkerInfo
-from betimes.stores.sqlite.exchange import STEP_LIMIT
 from betimes.stores.sqlite.rows import array, worker_of, worker_row
 from betimes.stores.sqlite.statements import Records, Row, statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
 
 REGISTER_WORKER = statement("register_worker")
 RENEW_LEASE = statement("renew_lease")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.core.job import AttemptOutcome, ErrorInfo, Job, JobSpec, JobStatus
+from betimes.core.job import AttemptOutcome, ErrorInfo, Job, JobSpec, JobStatus, Micros
 from betimes.core.schedule import ScheduleRecord
 from betimes.ports import WorkerInfo
 from betimes.stores.sqlite.statements import Row
@@ -218,14 +218,18 @@ def changed_row(job: Job) -> Row:
 
 def finished_row(job: Job) -> Row:
     """Return the values of `finish_job`."""
-    keep_s = job.spec.keep_s
     finished_at = job.finished_at or 0
-    forget_at = None if keep_s is None else finished_at + round(keep_s * 1_000_000)
     result = None if job.result is None else job.result.decode()
     return (
         job.seq, job.run_at, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at,
-        job.expires_at, int(job.cancel_requested), rare_text(job), result, forget_at,
+        job.expires_at, int(job.cancel_requested), rare_text(job), result,
+        forget_at(job.spec, finished_at),
     )  # fmt: skip
+
+
+def forget_at(spec: JobSpec, finished_at: Micros) -> Micros | None:
+    """Return when an ended job is to be forgotten, if that is its own affair."""
+    return None if spec.keep_s is None else finished_at + round(spec.keep_s * 1_000_000)
 
 
 def worker_row(worker: WorkerInfo, *, lease_until: int, lease_boot_id: str) -> Row:

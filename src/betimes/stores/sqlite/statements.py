@@ -63,13 +63,14 @@ class ManyRows:
         before, row, after = text[: one_row.start(1)], one_row[1], text[one_row.end(1) :]
         self._chunks = [(size, before + ", ".join([row] * size) + after) for size in CHUNKS]
 
-    def write(self, sql: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        """Carry the statement out for these rows, in order."""
-        start = 0
+    def write(self, sql: sqlite3.Connection, rows: Sequence[Row]) -> int:
+        """Carry the statement out for these rows, in order; return how many rows of the table it changed."""
+        start = changed = 0
         for size, text in self._chunks:
             while len(rows) - start >= size:
-                sql.execute(text, list(chain.from_iterable(rows[start : start + size])))
+                changed += sql.execute(text, list(chain.from_iterable(rows[start : start + size]))).rowcount
                 start += size
+        return changed
 
 
 class Records:

@@ -19,6 +19,9 @@ from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 from betimes.stores.sqlite.tally import Tally
 
+STEP_LIMIT = 500
+"""The most jobs promoted, expired, rescued or unparked in one turn; the next turn goes on."""
+
 BLOCKED, RUNNING = JobStatus.BLOCKED, JobStatus.RUNNING
 
 LIVE_BY_SEQ = Records("live_by_seq")

@@ -1,7 +1,7 @@
--- Read the first claimable jobs of a queue and lane, without those to be held back (a JSON array of numbers).
+-- Read the first claimable jobs of a queue and lane, without those to be held back (a JSON array of ids).
 SELECT record FROM betimes_live
 WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2
     AND (expires_at IS NULL OR expires_at > ?3 OR started_at IS NOT NULL)
-    AND seq NOT IN (SELECT value FROM json_each(?4))
+    AND id NOT IN (SELECT value FROM json_each(?4))
 ORDER BY sort_key, seq
 LIMIT ?5;
