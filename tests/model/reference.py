@@ -258,13 +258,13 @@ class Model:
         lanes: dict[str, int],
         *,
         queues: Collection[str] | None,
-        hold: Collection[int],
+        hold: Collection[str],
     ) -> list[int]:
         """Claim; the versions taken, in order."""
         free = dict(lanes)
         taken: list[int] = []
         for row in sorted(self.rows.values(), key=lambda row: (row.sort_key, row.seq)):
-            is_open = row.status == "ready" and row.parked is None and row.seq not in hold
+            is_open = row.status == "ready" and row.parked is None and row.id not in hold
             is_served = row.queue not in self.paused and (queues is None or row.queue in queues)
             if (
                 is_open

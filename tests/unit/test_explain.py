@@ -46,7 +46,8 @@ def around(**given: Any) -> Situation:
 
 
 def in_flight(seq: int, lane: str = "loop", **given: Any) -> Occupant:
-    return Occupant(seq=seq, job_id=f"job-{seq}", task="t", lane=lane, attempt=1, since=NOW - MINUTE, **given)
+    shown: dict[str, Any] = {"job_id": f"job-{seq}", "task": "t", "attempt": 1, "since": NOW - MINUTE} | given
+    return Occupant(seq=seq, lane=lane, **shown)
 
 
 def blocked(*, run_at: int = NOW) -> Job:
@@ -308,9 +309,16 @@ def test_a_lane_that_the_only_worker_does_not_have_is_named() -> None:
 
 def test_code_that_still_runs_keeps_the_next_attempt_waiting() -> None:
     job = after(running(), DeadlinePassed(NOW, BOOM, retry_in_us=0))
-    stuck = in_flight(job.seq, lane="thread", is_stuck=True)
+    stuck = in_flight(job.seq, job_id=job.id, lane="thread", is_stuck=True)
     reason = only(job, around(here=here(occupants=(stuck,))), ReasonCode.CODE_STILL_RUNNING)
     assert "The code of attempt 1 still runs here (lane 'thread', for 1m)" in reason.text
+
+
+def test_the_code_of_an_older_version_keeps_the_newer_one_waiting() -> None:
+    job = ready()
+    stuck = in_flight(job.seq + 1, job_id=job.id, is_stuck=True)
+    reason = only(job, around(here=here(occupants=(stuck,))), ReasonCode.CODE_STILL_RUNNING)
+    assert "The code of attempt 1 of an older version still runs here" in reason.text
 
 
 @pytest.mark.parametrize(

@@ -195,12 +195,15 @@ def _served(s: Situation) -> set[str]:
 def code_still_running(job: Job, s: Situation) -> Reason | None:
     """Code of an earlier attempt of the job has not returned here."""
     here = s.here
-    earlier = None if here is None or not serves(here, job.spec.queue) else here.occupant(job.seq)
-    if earlier is None or not earlier.is_stuck:
+    if here is None or not serves(here, job.spec.queue):
         return None
+    earlier = here.stuck_code_of(job.id)
+    if earlier is None:
+        return None
+    whose = "" if earlier.seq == job.seq else " of an older version"
     return Reason(
         code=ReasonCode.CODE_STILL_RUNNING,
-        text=f"The code of attempt {earlier.attempt} still runs here (lane {earlier.lane!r}"
+        text=f"The code of attempt {earlier.attempt}{whose} still runs here (lane {earlier.lane!r}"
         f"{_for(earlier, s)}), though its outcome is recorded; the next attempt waits for its return.",
         change="It starts when that code returns. A thread's function should look at ctx.cancelled, a loop "
         "job should let CancelledError pass; what never returns ends with its process only.",

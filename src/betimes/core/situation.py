@@ -80,6 +80,11 @@ class Here:
         """Return the attempt of this version, if it holds a slot here."""
         return next((occupant for occupant in self.occupants if occupant.seq == seq), None)
 
+    def stuck_code_of(self, job_id: str) -> Occupant | None:
+        """Return the attempt of any version of this id whose outcome is recorded while its code runs on."""
+        stuck = (one for one in self.occupants if one.job_id == job_id and one.is_stuck)
+        return next(stuck, None)
+
     @property
     def free(self) -> Mapping[str, int]:
         """How many more attempts of each lane could be claimed now."""

@@ -65,14 +65,14 @@ class ClaimRequest:
         limit: the most jobs in all.
         lanes: free slots of each executor; a lane not named is not served.
         queues: the queues served; None: all.
-        hold: `seq` of jobs not to be taken now, since earlier code of theirs still runs here.
+        hold: ids not to be taken now, in whatever version, since earlier code of theirs still runs here.
     """
 
     worker: str
     limit: int
     lanes: Mapping[str, int]
     queues: tuple[str, ...] | None = None
-    hold: Collection[int] = ()
+    hold: Collection[str] = ()
 
 
 @dataclass(slots=True)

@@ -97,12 +97,17 @@ async def gather(
 
 async def _ahead(store: Store, job: Job, held: Sequence[Job]) -> int:
     ahead = await store.ahead(job, most=MOST_AHEAD)
+    passed_over: dict[int, Job] = {}
     for other in held:
-        goes_before = (other.sort_key, other.seq) < (job.sort_key, job.seq)
-        if goes_before and _place(other) == _place(job):
-            found = await store.get(other)
-            ahead -= found is not None and found.status is READY and found.parked is None
-    return ahead
+        for found in (await store.get(other), await store.find(other.id)):
+            if found is not None and found.status is READY and found.parked is None:
+                passed_over[found.seq] = found
+    return ahead - sum(_goes_before(found, job) for found in passed_over.values())
+
+
+def _goes_before(other: Job, job: Job) -> bool:
+    rank, other_rank = (job.sort_key, job.seq), (other.sort_key, other.seq)
+    return other_rank < rank and _place(other) == _place(job)
 
 
 def _place(job: Job) -> tuple[str, str]:

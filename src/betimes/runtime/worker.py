@@ -215,6 +215,7 @@ class Worker:
             exchange = await self._store.exchange(sent, claim)
         except BaseException:
             self._reports = sent + self._reports
+            self._told_early.clear()  # what it may have claimed does not start: a beat gives it back
             raise
         finally:
             self._is_claiming = False
@@ -228,7 +229,8 @@ class Worker:
         free, lanes = self.state.room(ended)
         if free <= 0:
             return None
-        return ClaimRequest(self._lease.worker_id, free, lanes, self._settings.queues, self.state.zombies)
+        hold = [attempt.job.id for attempt in self.state.zombies.values()]  # for newer versions, too
+        return ClaimRequest(self._lease.worker_id, free, lanes, self._settings.queues, hold)
 
     async def _catch_up(self) -> None:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
@@ -309,6 +311,10 @@ class Worker:
             self._refuse(job, GivenBack(self._store.now()))
         elif job.cancel_requested or job.seq in self._told_early:
             self._refuse(job, Withdrawn(self._store.now()))
+        elif job.seq in self.state.in_flight:
+            # Others abandoned the attempt that runs here, and took the job back: its code must return first.
+            self.give_up(self.state.in_flight[job.seq])
+            self._refuse(job, GivenBack(self._store.now()))
         else:
             return Attempt(job, task, now)
         return None
@@ -378,12 +384,12 @@ class Worker:
 
     def give_up(self, attempt: Attempt) -> None:
         """Let go of an attempt whose job is no longer its own: nothing it reports counts."""
-        self._deadlines.discard(attempt)
-        self._reports = [report for report in self._reports if report is not attempt]
         if not attempt.is_recorded:
+            self._deadlines.discard(attempt)
+            self._reports = [report for report in self._reports if report is not attempt]
             self.state.on_recorded([attempt])
             self.awaken()
-        self.stop_code(attempt)
+            self.stop_code(attempt)
 
     def give_back(self) -> None:
         """Return to the store every job whose outcome is not known yet, and tell the code to stop."""

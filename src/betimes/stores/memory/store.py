@@ -301,7 +301,7 @@ class MemoryStore(Store):
             if not taken:
                 break
             for job in taken:
-                if job.seq in hold:
+                if job.id in hold:
                     held_back.append(job)
                 elif job.expires_at is None or self._has_started_in_time(job, now):
                     claimed.append(job)

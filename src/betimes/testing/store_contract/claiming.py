@@ -95,9 +95,19 @@ class ClaimContract:
     async def test_p26_what_is_on_hold_is_passed_over_and_hides_nothing(self, stage: Stage) -> None:
         held, *others = await stage.submit(*(stage.job(sort_key=n) for n in range(4)))
         await stage.worker()
-        assert numbers(await stage.claim(1, lanes={"loop": 1}, hold={held.seq})) == [others[0].seq]
-        assert numbers(await stage.claim(2, hold=[held.seq, others[1].seq])) == [others[2].seq]
+        assert numbers(await stage.claim(1, lanes={"loop": 1}, hold={held.id})) == [others[0].seq]
+        assert numbers(await stage.claim(2, hold=[held.id, others[1].id])) == [others[2].seq]
         assert numbers(await stage.claim(10)) == [held.seq, others[1].seq], "it lost neither place nor chance"
+
+    @played
+    async def test_p26_an_id_on_hold_is_passed_over_in_every_version(self, stage: Stage) -> None:
+        old = await stage.start("x")
+        newer = await stage.add("x", replace_older=True)
+        other = await stage.add(sort_key=1)
+        await stage.report(old, Succeeded(stage.now, b"1"))
+        assert await stage.status(newer) is JobStatus.READY
+        assert numbers(await stage.claim(hold=["x"])) == [other.seq]
+        assert numbers(await stage.claim()) == [newer.seq]
 
     @played
     async def test_p06_two_workers_never_get_the_same_job(self, stage: Stage) -> None:

@@ -174,7 +174,7 @@ class Stage:
         worker: str = "w1",
         lanes: Mapping[str, int] = LANES,
         queues: tuple[str, ...] | None = None,
-        hold: Collection[int] = (),
+        hold: Collection[str] = (),
     ) -> list[Taken]:
         """Claim for a worker."""
         request = ClaimRequest(worker, limit, lanes, queues, hold)
