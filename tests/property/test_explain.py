@@ -68,7 +68,7 @@ class World:
         limit: int,
         lanes: Mapping[str, int] = dict.fromkeys(LANES, PLENTY),
         queues: tuple[str, ...] | None = None,
-        hold: Collection[int] = (),
+        hold: Collection[str] = (),
     ) -> list[Job]:
         exchange = await self.store.exchange([], ClaimRequest("w", limit, lanes, queues, hold))
         self.running += [(job, job.fence) for job in exchange.claimed]
@@ -157,7 +157,7 @@ def here_of(world: World, queues: tuple[str, ...] | None, stuck: set[int], *, is
     occupants = tuple(
         occupant(job, is_stuck=job.status is not JobStatus.RUNNING)
         for job in world.jobs
-        if job.status is JobStatus.RUNNING or (job.attempts and job.seq % 7 in stuck)
+        if job.status is JobStatus.RUNNING or (job.attempts and job.seq % 3 in stuck)
     )
     most = len(occupants) if is_full else PLENTY
     slots = dict.fromkeys(SERVED_LANES, PLENTY)
@@ -178,7 +178,7 @@ def check(job: Job, said: Explanation, world: World, here: Here, paused: frozens
     assert (ReasonCode.QUEUE_NOT_SERVED in codes) == (not is_served)
     wrong_lane = is_served and spec.lane not in SERVED_LANES
     assert bool(codes & ASIDE) == (job.parked is not None or wrong_lane)
-    is_stuck = any(one.seq == job.seq and one.is_stuck for one in here.occupants)
+    is_stuck = any(one.job_id == job.id and one.is_stuck for one in here.occupants)
     assert (ReasonCode.CODE_STILL_RUNNING in codes) == (is_served and is_stuck)
 
 
@@ -194,7 +194,7 @@ async def play(script: list[Act], queues: tuple[str, ...] | None, stuck: set[int
     for job, explanation in said.items():
         if job.status in WAITING and explanation.codes != {ReasonCode.EXPIRED}:
             check(job, explanation, world, here, paused)
-    hold = {one.seq for one in here.occupants if one.is_stuck}
+    hold = {one.job_id for one in here.occupants if one.is_stuck}
     lanes = dict.fromkeys(SERVED_LANES, PLENTY)
     taken = await world.claim(PLENTY, lanes, queues, hold)
     for job, explanation in said.items():
@@ -213,7 +213,7 @@ async def play(script: list[Act], queues: tuple[str, ...] | None, stuck: set[int
 @given(
     st.lists(acts, min_size=1, max_size=40),
     st.none() | st.sampled_from([("a",), ("a", "b"), ("c",)]),
-    st.sets(st.integers(0, 6), max_size=2),
+    st.sets(st.integers(0, 2)),
     st.booleans(),
 )
 def test_p14_explain_says_that_nothing_keeps_a_job_exactly_when_the_claim_takes_it(
