@@ -1,6 +1,9 @@
 -- Count the claimable jobs of a queue and lane that go before a place in the order, up to a limit.
 SELECT count(*) FROM (
     SELECT 1 FROM betimes_job
-    WHERE status = 'ready' AND parked IS NULL AND queue = ? AND lane = ? AND (sort_key, seq) < (?, ?)
-    LIMIT ?
+    WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2 AND sort_key < ?3
+    UNION ALL
+    SELECT 1 FROM betimes_job
+    WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2 AND sort_key = ?3 AND seq < ?4
+    LIMIT ?5
 );
