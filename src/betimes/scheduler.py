@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from betimes.blocking import LoopThread
-from betimes.clock import IdMaker, SystemClock, new_rng, process_identity
+from betimes.clock import IdMaker, SystemClock, new_rng
 from betimes.core.durations import duration_s
 from betimes.core.job import CancelReason, Job, JobStatus
 from betimes.core.options import reject_unknown
-from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
+from betimes.core.strategy import SchedulingStrategy
 from betimes.errors import ConfigurationError, SchedulerClosed, UnknownJob
 from betimes.handles import JobHandle, JobInfo
-from betimes.ports import CancelAnswer, Clock, Executor, JobFilter, Store, WorkerInfo
+from betimes.ports import CancelAnswer, Clock, Executor, JobFilter, Store
 from betimes.registrar import Registrar
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
@@ -29,7 +29,7 @@ from betimes.signals import run_until_signal
 from betimes.submission import JobMaker
 from betimes.submitting import Submitting
 from betimes.tasks import Duration, check_name
-from betimes.wiring import Options, make_executors, make_settings, make_store
+from betimes.wiring import check_strategy, describe_worker, make_executors, make_settings, make_store
 
 if TYPE_CHECKING:
     from betimes.blocking_scheduler import BlockingScheduler
@@ -116,16 +116,12 @@ class Scheduler(Registrar, Submitting):
         **unknown: Never,
     ) -> None:
         reject_unknown(unknown, _OPTIONS, where="Scheduler()")
-        strategy = PriorityStrategy() if strategy is None else strategy
-        if not isinstance(strategy, SchedulingStrategy):
-            raise ConfigurationError(
-                f"strategy is {strategy!r:.100}; it is a SchedulingStrategy, such as PriorityStrategy()"
-            )
+        strategy = check_strategy(strategy)
         self._clock = SystemClock() if clock is None else clock
-        self._rng = new_rng() if rng is None else rng
-        self._new_id = IdMaker(self._clock, self._rng)
+        rng = new_rng() if rng is None else rng
+        new_id = IdMaker(self._clock, rng)
         self._store = make_store(store, clock=self._clock, history=history)
-        options = Options(
+        settings = make_settings(
             concurrency=concurrency,
             threads=threads,
             queues=queues,
@@ -134,8 +130,8 @@ class Scheduler(Registrar, Submitting):
             keep=keep,
             poll=poll,
             watchdog=watchdog,
+            is_durable=self._store.is_durable,
         )
-        self._settings = settings = make_settings(options, is_durable=self._store.is_durable)
         given = {executor.lane: executor for executor in executors}
         Registrar.__init__(self)
         engine = Engine(
@@ -143,30 +139,16 @@ class Scheduler(Registrar, Submitting):
             self._definitions,
             settings,
             strategy=strategy.name,
-            new_id=self._new_id,
-            describe=self._describe,
+            new_id=new_id,
+            describe=lambda: describe_worker(new_id(), settings),
             new_executors=lambda: make_executors(settings, threads) | given,
-            rng=self._rng,
+            rng=rng,
         )
-        Submitting.__init__(self, engine, JobMaker(self._store.now, self._new_id.at, strategy))
+        Submitting.__init__(self, engine, JobMaker(self._store.now, new_id.at, strategy))
 
     def __repr__(self) -> str:
         state = "open" if self._engine.is_open else "not open"
         return f"<Scheduler {type(self._store).__name__} {state}, {len(self._definitions)} tasks>"
-
-    def _describe(self) -> WorkerInfo:
-        me = process_identity()
-        return WorkerInfo(
-            id=self._new_id(),
-            lease_us=self._settings.lease_us,
-            host=me.host,
-            pid=me.pid,
-            pid_namespace=me.pid_namespace,
-            process_started=me.started or 0,
-            boot_id=me.boot_id,
-            queues=self._settings.queues,
-            concurrency=self._settings.concurrency,
-        )
 
     # --- life
 

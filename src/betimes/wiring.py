@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from betimes.clock import is_gone
+from betimes.clock import is_gone, process_identity
 from betimes.core.durations import duration_s, duration_us
+from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
 from betimes.errors import ConfigurationError
 from betimes.executors.loop import LoopExecutor
 from betimes.executors.thread import ThreadExecutor
-from betimes.ports import Clock, Executor, Store
+from betimes.ports import Clock, Executor, Store, WorkerInfo
 from betimes.runtime.settings import Settings
 from betimes.stores.memory import MemoryStore
 from betimes.tasks import Duration, check_name
@@ -65,46 +65,68 @@ def _sqlite_store(path: Path, clock: Clock) -> Store:
     return SqliteStore(path, clock=clock, is_gone=is_gone)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The scheduler's options as given; `settings` checks them.
-
-    Attributes:
-        threads: the most attempts in the thread lane; None: as many as `concurrency`.
-    """
-
-    concurrency: int
-    threads: int | None
-    queues: Iterable[str] | None
-    lease: Duration
-    grace: Duration
-    keep: Duration
-    poll: Duration | None
-    watchdog: Duration | None
-
-
-def make_settings(options: Options, *, is_durable: bool) -> Settings:
-    """Check the options and return them as raw numbers.
+def make_settings(
+    *,
+    concurrency: int,
+    threads: int | None,
+    queues: Iterable[str] | None,
+    lease: Duration,
+    grace: Duration,
+    keep: Duration,
+    poll: Duration | None,
+    watchdog: Duration | None,
+    is_durable: bool,
+) -> Settings:
+    """Check the scheduler's options and return them as raw numbers.
 
     Raises:
         ConfigurationError: one is wrong; the text names it.
     """
-    concurrency = _count(options.concurrency, "concurrency")
-    if options.threads is not None and _count(options.threads, "threads") > concurrency:
+    _count(concurrency, "concurrency")
+    if threads is not None and _count(threads, "threads") > concurrency:
         _log.warning(
-            "threads=%d never binds: at most concurrency=%d attempts run at once",
-            options.threads,
-            concurrency,
+            "threads=%d never binds: at most concurrency=%d attempts run at once", threads, concurrency
         )
     default_poll_s = POLL_DURABLE_S if is_durable else POLL_MEMORY_S
     return Settings(
         concurrency=concurrency,
-        queues=_queues(options.queues),
-        lease_us=duration_us(options.lease, name="lease"),
-        grace_s=duration_s(options.grace, name="grace", allow_zero=True),
-        keep_us=duration_us(options.keep, name="keep", allow_zero=True),
-        poll_s=default_poll_s if options.poll is None else duration_s(options.poll, name="poll"),
-        stall_s=None if options.watchdog is None else duration_s(options.watchdog, name="watchdog"),
+        queues=_queues(queues),
+        lease_us=duration_us(lease, name="lease"),
+        grace_s=duration_s(grace, name="grace", allow_zero=True),
+        keep_us=duration_us(keep, name="keep", allow_zero=True),
+        poll_s=default_poll_s if poll is None else duration_s(poll, name="poll"),
+        stall_s=None if watchdog is None else duration_s(watchdog, name="watchdog"),
+    )
+
+
+def check_strategy(strategy: SchedulingStrategy | None) -> SchedulingStrategy:
+    """Return the strategy, or the default one.
+
+    Raises:
+        ConfigurationError: it is no strategy.
+    """
+    if strategy is None:
+        return PriorityStrategy()
+    if not isinstance(strategy, SchedulingStrategy):
+        raise ConfigurationError(
+            f"strategy is {strategy!r:.100}; it is a SchedulingStrategy, such as PriorityStrategy()"
+        )
+    return strategy
+
+
+def describe_worker(worker_id: str, settings: Settings) -> WorkerInfo:
+    """Describe the worker of this process for the store."""
+    me = process_identity()
+    return WorkerInfo(
+        id=worker_id,
+        lease_us=settings.lease_us,
+        host=me.host,
+        pid=me.pid,
+        pid_namespace=me.pid_namespace,
+        process_started=me.started or 0,
+        boot_id=me.boot_id,
+        queues=settings.queues,
+        concurrency=settings.concurrency,
     )
 
 

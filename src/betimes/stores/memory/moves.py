@@ -83,14 +83,15 @@ class Moves:
         return True
 
     def complete_plainly(self, reports: Sequence[Report], steps: list[Transition | None]) -> None:
-        """Carry out the successes that the reports begin with, up to the first other report; add their steps.
+        """Carry out the successes that come next among the reports, and add their steps.
 
         For the path of every job: `step` and `settle_dependents`, with the calls they would make written out.
         """
         remember, dependents = self._history.finished.append, self.dependents
         held: dict[int, Job] = {}
         worker: str | None = None
-        for report in reports:
+        for index in range(len(steps), len(reports)):
+            report = reports[index]
             job, event = report.job, report.event
             if (
                 type(event) is not Succeeded

@@ -11,20 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 
-from betimes.core.claiming import is_expired
 from betimes.core.events import (
     CancelRequested,
-    Expired,
     GivenBack,
-    Promoted,
     Retried,
     Unparked,
     WorkerLost,
 )
-from betimes.core.job import TERMINAL, Arrivals, Job, JobEvent, JobStatus, Micros
-from betimes.core.lifecycle import is_current, is_repeated
+from betimes.core.job import Arrivals, Job, JobEvent, JobStatus, Micros
 from betimes.core.schedule import ScheduleRecord
-from betimes.core.transition import Transition, claim, repeated
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import (
     Beat,
@@ -44,12 +39,10 @@ from betimes.stores.memory.leases import Lease, Leases
 from betimes.stores.memory.moves import Moves
 from betimes.stores.memory.schedules import Schedules
 from betimes.stores.memory.submits import submit
+from betimes.stores.memory.turns import STEP_LIMIT, Turns
 from betimes.stores.memory.waiting import Waiting
 
 BLOCKED, DELAYED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
-
-STEP_LIMIT = 500
-"""The most jobs promoted, expired, rescued or unparked in one turn; the next turn goes on."""
 
 
 class MemoryStore(Store):
@@ -73,6 +66,7 @@ class MemoryStore(Store):
         self._leases = Leases()
         self._history = History(history)
         self._moves = Moves(self._waiting, self._leases, self._history)
+        self._turns = Turns(self._waiting, self._leases, self._moves)
         self._schedules = Schedules()
         self._paused: frozenset[str] = frozenset()
         self._strategy: str | None = None
@@ -248,81 +242,17 @@ class MemoryStore(Store):
 
     async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
         """Take reports, promote and expire what is due, and claim."""
-        steps: list[Transition | None] = []
-        while len(steps) < len(reports):
-            self._moves.complete_plainly(reports[len(steps) :] if steps else reports, steps)
-            if len(steps) < len(reports):
-                steps.append(self._take_report(reports[len(steps)]))
+        steps = self._turns.take_reports(reports)
         now = self._clock.now()
-        if self._waiting.has_future:
-            self._expire(now)
-            self._promote(now)
-        claimed = [] if claim is None else self._claim(claim, now)
+        self._turns.pass_time(now)
+        claimed: list[Job] = []
+        if claim is not None:
+            # Whoever looks now may miss what comes next, and must be told of it.
+            self._is_told = False
+            claimed = self._turns.claim(claim, self._paused, now, self._clock.boottime())
         exchange = Exchange(steps, claimed, self._moves.take_changes(), self._waiting.next_at())
         self._tell()
         return exchange
-
-    def _take_report(self, report: Report) -> Transition | None:
-        job, fence = report.job, report.fence
-        if is_current(job, fence):
-            step = self._moves.step(job, report.event)
-            if step.after in TERMINAL:
-                self._moves.settle_dependents(job, step.at)
-            return step
-        return repeated(job) if is_repeated(job, fence) else None
-
-    def _expire(self, now: Micros) -> None:
-        expiring = self._waiting.expiring
-        for _ in range(STEP_LIMIT):
-            head = expiring.peek()
-            if head is None or head[0] > now:
-                return
-            self._moves.move(head[2], Expired(now))
-
-    def _promote(self, now: Micros) -> None:
-        delayed = self._waiting.delayed
-        for _ in range(STEP_LIMIT):
-            head = delayed.peek()
-            if head is None or head[0] > now:
-                return
-            self._moves.move(head[2], Promoted(now))
-
-    def _claim(self, request: ClaimRequest, now: Micros) -> list[Job]:
-        lease = self._leases.get(request.worker)
-        if lease is None or not lease.holds_at(self._clock.boottime()):
-            return []
-        self._is_told = False
-        waiting, hold = self._waiting, request.hold
-        claimed: list[Job] = []
-        held_back: list[Job] = []
-        free = dict(request.lanes)
-        while (room := request.limit - len(claimed)) > 0:
-            taken = waiting.take(request, self._paused, free, room)
-            if not taken:
-                break
-            for job in taken:
-                if job.id in hold:
-                    held_back.append(job)
-                elif job.expires_at is None or self._has_started_in_time(job, now):
-                    claimed.append(job)
-                    continue
-                free[job.spec.lane] += 1
-        for job in held_back:
-            waiting.push_ready(job)
-        claim(claimed, request.worker, now)
-        lease.held.update([(job.seq, job) for job in claimed])
-        assert len(claimed) <= max(request.limit, 0)
-        return claimed
-
-    def _has_started_in_time(self, job: Job, now: Micros) -> bool:
-        """Stop watching the expiry of a job that is being claimed; False if it came, and ended the job."""
-        if job.started_at is None and is_expired(job, now):
-            self._waiting.push_ready(job)
-            self._moves.move(job, Expired(now))
-            return False
-        if job.started_at is None:
-            self._waiting.forget_expiry(job)
-        return True
 
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
         """Take back the jobs of workers whose lease is over."""
