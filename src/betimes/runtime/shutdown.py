@@ -75,9 +75,14 @@ class Shutdown:
             try:
                 cancellation = await self._store.cancel(attempt.job, reason=CancelReason.STOPPED)
             except StoreUnavailable as error:
-                _log.warning("the cancel of job %s could not be saved: %s", attempt.job.id, error)
-            else:
-                self._journal.changes(cancellation.changes)
+                # Code that is told to stop now would fail its job for good; so it is given back instead.
+                _log.warning(
+                    "the cancel of job %s could not be saved; if it does not end in time, it is given back: %s",
+                    attempt.job.id,
+                    error,
+                )
+                continue
+            self._journal.changes(cancellation.changes)
             if not attempt.is_reported:
                 self._worker.stop_code(attempt)
 
