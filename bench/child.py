@@ -1,8 +1,7 @@
 """One measured run: `python -m bench.child MODULE:FUNCTION PARAMS FOLDER`, the parameters as JSON.
 
 The function is looked up under `bench`. It gets its parameters by name, and `folder`, an empty folder, if it
-asks for one. The last line printed is what it returns, as JSON, with the seconds of processor time of the whole
-run.
+asks for one. The last line printed is what it returns, as JSON, with the processor time of the whole run.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class Row:
         unit: of that figure.
         also: other figures to show beside it.
         rounds: how often everyone runs.
-        is_busy: it keeps one processor busy, so that rates by processor time say the same, but for what
-            neighbours on the machine take away.
+        shows_cpu: whether ratios by processor time are shown, too: they leave out the waiting for the disk,
+            and what neighbours on the machine take away.
         is_long: left out unless asked for.
         prepare: `module:function` that fills the row's folder once, before the first round.
         prepare_params, prepare_quick: its keyword arguments.
@@ -104,7 +104,7 @@ class Row:
     unit: str = "jobs/s"
     also: tuple[str, ...] = ()
     rounds: int = 5
-    is_busy: bool = False
+    shows_cpu: bool = False
     is_long: bool = False
     prepare: str | None = None
     prepare_params: Mapping[str, Any] = field(default_factory=dict)

@@ -53,7 +53,7 @@ def _against(measured: Measured, who: Contender) -> str:
         return ""
     ratios = measured.ratios(measured.ours, who.name)
     shown = f"{ratio(statistics.median(ratios))} ({ratio(min(ratios))}–{ratio(max(ratios))})"
-    if measured.row.is_busy and "cpu_rate" in (measured.runs[who.name] or [{}])[0]:
+    if measured.row.shows_cpu and "cpu_rate" in (measured.runs[who.name] or [{}])[0]:
         pairs = zip(
             measured.figures(measured.ours, "cpu_rate"), measured.figures(who.name, "cpu_rate"), strict=True
         )
@@ -126,17 +126,17 @@ def conditions(found: Conditions) -> str:
 - {found.python}, SQLite {found.sqlite}, {found.system}, {found.cores} × {found.cpu}, {found.memory_gib} GiB.
 - Files on {found.filesystem}; an fsync took {found.fsync_us:,} µs (median of 200, before the run).
 - Peers: {peers}.
-- Load (how many wanted a processor, over a minute): {found.load_before} before, {found.load_after} after. Where
-  it is much more than 1, neighbours were at work, and only the ratios count."""
+- Load (how many wanted a processor): {found.load_before} before, {found.load_after} after. Where it is
+  much more than 1, neighbours were at work, and only the ratios count."""
 
 
 def markdown(found: Conditions, results: list[Measured]) -> str:
     """Return everything between the document's two marks."""
-    parts = ["## Conditions", conditions(found), "## Targets", summary(results)]
+    parts = ["### Conditions", conditions(found), "### Targets", summary(results)]
     for section, title in SECTIONS.items():
         rows = [measured for measured in results if measured.row.section == section]
         if rows:
-            parts += [f"## {title}", *(table(measured) for measured in rows)]
+            parts += [f"### {title}", *(table(measured) for measured in rows)]
     return "\n\n".join(parts)
 
 

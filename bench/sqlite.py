@@ -11,7 +11,7 @@ HUEY = "huey, fsync=True"
 APSCHEDULER = "APScheduler 3 + SQLAlchemy"
 GROUP = "writer thread with group commit"
 ONE_FSYNC = "one INSERT and one fsync each"
-RAW_BULK = "executemany, 1,000 a commit"
+RAW_BULK = "bare INSERT, 1,000 rows a commit"
 RAW_DRAIN = "finish 100 + claim 100 a commit"
 PIPELINE = "insert, commit, wake, claim, commit"
 
@@ -40,6 +40,7 @@ SUBMIT_MANY_CALLERS = Row(
         _contender("peer", APSCHEDULER, "apscheduler:durable_submits", 50, jobs=200),
     ),
     targets=(Target(against=GROUP, at_least=0.4),),
+    shows_cpu=True,
 )
 
 SUBMIT_ONE_CALLER = Row(
@@ -64,6 +65,7 @@ BULK = Row(
         _contender("ours", OURS, "bulk", 4_000, jobs=50_000, batch=1_000),
     ),
     targets=(Target(at_least=60_000),),
+    shows_cpu=True,
 )
 
 DRAIN = Row(
@@ -84,6 +86,7 @@ DRAIN = Row(
         Target(against=RAW_DRAIN, at_least=0.3),
         Target(against=HUEY + ", 1 thread", at_least=7),
     ),
+    shows_cpu=True,
 )
 
 BACKLOG = 1_100_000

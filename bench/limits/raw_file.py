@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sqlite3
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -16,6 +17,17 @@ from typing import Any
 
 CACHE_KIB = 64 * 1024
 FAR = 1_000_000_000
+CHUNK = 50
+
+
+VARYING = ("seq", "id", "payload", "submitted_at", "run_at", "sort_key")
+"""What differs from job to job; only that is bound, and the rest stands in the statement."""
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
 class RawFile:
@@ -30,23 +42,25 @@ class RawFile:
         self.sql.execute("PRAGMA synchronous = FULL")
         self.sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         assert self.sql.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        columns = [row[1] for row in self.sql.execute("PRAGMA table_info(betimes_job)")]
-        ended = [row[1] for row in self.sql.execute("PRAGMA table_info(betimes_finished)")]
-        pattern = self.sql.execute(f"SELECT {', '.join(columns)} FROM betimes_job LIMIT 1").fetchone()
-        self._pattern = list(pattern)
-        self._seq, self._id = columns.index("seq"), columns.index("id")
         self._numbers = itertools.count(FAR)
-        self._insert = (
-            f"INSERT INTO betimes_job ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        )
-        new = {
+        pattern = self._pattern()
+        self._queue = (pattern["queue"], pattern["lane"])
+        self._same = tuple(pattern[name] for name in VARYING[2:])
+        fixed = {name: _literal(value) for name, value in pattern.items() if name not in VARYING}
+        row = f"({', '.join(['?'] * len(VARYING) + list(fixed.values()))})"
+        head = f"INSERT INTO betimes_job ({', '.join([*VARYING, *fixed])}) VALUES "
+        self._insert = {size: head + ", ".join([row] * size) for size in (CHUNK, 1)}
+        ended = {name: name for name in self._columns("betimes_finished")}
+        ended |= {
             "status": "'completed'",
             "finished_at": "started_at + 1",
             "result": "'null'",
             "forget_at": "NULL",
         }
-        values = ", ".join(new.get(column, column) for column in ended)
-        self._finish = f"INSERT INTO betimes_finished ({', '.join(ended)}) SELECT {values} FROM betimes_job"
+        self._finish = (
+            f"INSERT INTO betimes_finished ({', '.join(ended)}) "
+            f"SELECT {', '.join(ended.values())} FROM betimes_job"
+        )
         self._claim = """
             UPDATE betimes_job SET status = 'running', worker = 'limit', started_at = run_at + 1,
                 attempt = attempt + 1, fence = fence + 1
@@ -54,22 +68,27 @@ class RawFile:
                 AND queue = ? AND lane = ? ORDER BY sort_key, seq LIMIT ?)
             RETURNING seq, id, task, payload, attempt, fence
         """
-        self._queue = tuple(pattern[columns.index(name)] for name in ("queue", "lane"))
 
-    def row(self) -> list[Any]:
-        """Make the row of one more job."""
-        row = self._pattern.copy()
-        row[self._seq] = number = next(self._numbers)
-        row[self._id] = f"{number:036x}"
-        return row
+    def _columns(self, table: str) -> list[str]:
+        return [row[1] for row in self.sql.execute(f"PRAGMA table_info({table})")]
 
-    def seq(self, row: list[Any]) -> int:
-        """Return the number of a row."""
-        return int(row[self._seq])
+    def _pattern(self) -> dict[str, Any]:
+        columns = self._columns("betimes_job")
+        row = self.sql.execute(f"SELECT {', '.join(columns)} FROM betimes_job LIMIT 1").fetchone()
+        return dict(zip(columns, row, strict=True))
 
-    def insert(self, rows: list[list[Any]]) -> None:
-        """Insert rows."""
-        self.sql.executemany(self._insert, rows)
+    def row(self) -> tuple[Any, ...]:
+        """Make what differs from job to job, of one more; its number comes first."""
+        number = next(self._numbers)
+        return (number, f"{number:036x}", *self._same)
+
+    def insert(self, rows: list[tuple[Any, ...]]) -> None:
+        """Insert rows, as many as possible with one statement."""
+        start = 0
+        for size, statement in self._insert.items():
+            while len(rows) - start >= size:
+                self.sql.execute(statement, list(chain.from_iterable(rows[start : start + size])))
+                start += size
 
     def claim(self, limit: int) -> list[tuple[Any, ...]]:
         """Mark jobs as running and return what it takes to run them."""

@@ -126,7 +126,7 @@ class _Worker:
 
     async def submit(self, number: int) -> None:
         row = self._file.row()
-        self._numbers[self._file.seq(row)] = number
+        self._numbers[row[0]] = number
         self._latencies.submitted(number)
         await self._writer.call("insert", row)
         self._wake.set()
