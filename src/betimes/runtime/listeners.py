@@ -19,6 +19,8 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias, cast
 
 from betimes.core.job import JobEvent
+from betimes.core.wording import shown
+from betimes.errors import ConfigurationError
 
 _log = logging.getLogger("betimes")
 
@@ -144,7 +146,13 @@ class Listeners:
         self._errors = 0
 
     def add(self, listener: Listener, *, buffer: int = BUFFER) -> None:
-        """Have a function called with every event from now on."""
+        """Have a function called with every event from now on.
+
+        Raises:
+            ConfigurationError: it cannot be called.
+        """
+        if not callable(listener):
+            raise ConfigurationError(f"listen() takes a function of one event, not {shown(listener)}")
         self._listeners.append(listener)
         if self._loop is not None:
             self._attach(listener, buffer)
