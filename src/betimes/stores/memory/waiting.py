@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.ports import ClaimRequest
@@ -101,10 +102,7 @@ class Waiting:
         heaps = [
             (heap, where[1])
             for where, heap in self.ready.items()
-            if heap.live
-            and where[0] not in paused
-            and (request.queues is None or where[0] in request.queues)
-            and free.get(where[1], 0) > 0
+            if heap.live and is_open(*where, request.queues, paused, free)
         ]
         if len(heaps) != 1:
             return self._merge(heaps, free, most)
