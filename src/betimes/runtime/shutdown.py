@@ -77,7 +77,7 @@ class Shutdown:
             except StoreUnavailable as error:
                 # Code that is told to stop now would fail its job for good; so it is given back instead.
                 _log.warning(
-                    "the cancel of job %s could not be saved; if it does not end in time, it is given back: %s",
+                    "the cancel of job %s could not be saved; unless it ends in time, it is given back: %s",
                     attempt.job.id,
                     error,
                 )
