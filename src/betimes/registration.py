@@ -16,6 +16,7 @@ from betimes.core.payload import Signature
 from betimes.core.priority import Priority, check_priority
 from betimes.core.retry import RetryPolicy
 from betimes.core.task import TaskDefinition
+from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
 from betimes.runtime.context import Context
 from betimes.tasks import check_name, check_tags
@@ -48,6 +49,8 @@ def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
     Raises:
         ConfigurationError: the function cannot be a task, or an option is wrong.
     """
+    if not callable(fn):
+        raise ConfigurationError(f"a task is made of a function, not of {shown(fn)}")
     name = options.get("name")
     given = options.get
     timeout, expires, keep = given("timeout"), given("expires"), given("keep")
@@ -95,8 +98,6 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 
 def _lane(fn: Callable[..., Any], executor: str | None) -> str:
-    if not callable(fn):
-        raise ConfigurationError(f"a task is made of a function, not of {fn!r:.100}")
     if inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn):
         raise ConfigurationError(f"{fn!r} is a generator: a task returns one value; loop inside it instead")
     if executor is None:

@@ -18,7 +18,7 @@ from betimes.core.options import reject_unknown
 from betimes.core.strategy import SchedulingStrategy
 from betimes.errors import ConfigurationError, SchedulerClosed, UnknownJob
 from betimes.handles import JobHandle, JobInfo
-from betimes.ports import CancelAnswer, Clock, Executor, JobFilter, Store
+from betimes.ports import CancelAnswer, Clock, Executor, Store
 from betimes.registrar import Registrar
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
@@ -29,14 +29,19 @@ from betimes.signals import run_until_signal
 from betimes.submission import JobMaker
 from betimes.submitting import Submitting
 from betimes.tasks import Duration, check_name
-from betimes.wiring import check_strategy, describe_worker, make_executors, make_settings, make_store
+from betimes.wiring import (
+    check_parts,
+    check_strategy,
+    describe_worker,
+    make_executors,
+    make_filter,
+    make_settings,
+    make_store,
+)
 
 if TYPE_CHECKING:
     from betimes.blocking_scheduler import BlockingScheduler
     from betimes.core.explain import Explanation
-
-MOST_LISTED = 1000
-"""The most jobs that one call of `jobs` lists."""
 
 _OPTIONS = (
     "store",
@@ -117,6 +122,7 @@ class Scheduler(Registrar, Submitting):
     ) -> None:
         reject_unknown(unknown, _OPTIONS, where="Scheduler()")
         strategy = check_strategy(strategy)
+        check_parts(clock=clock, rng=rng, executors=executors)
         self._clock = SystemClock() if clock is None else clock
         rng = new_rng() if rng is None else rng
         new_id = IdMaker(self._clock, rng)
@@ -288,9 +294,7 @@ class Scheduler(Registrar, Submitting):
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-            raise ConfigurationError(f"limit is {limit!r}; it is a whole number from 1 to {MOST_LISTED:,}")
-        which = JobFilter(status=_status(status), task=task, queue=queue, tag=tag, limit=limit, before=before)
+        which = make_filter(status=status, task=task, queue=queue, tag=tag, limit=limit, before=before)
         return [JobInfo.of(job) for job in await self._opened_store().jobs(which)]
 
     async def cancel(self, job_id: str, abandon: bool = False) -> CancelAnswer:
@@ -361,12 +365,3 @@ class Scheduler(Registrar, Submitting):
 
     def _progress(self, job: Job) -> tuple[float, float | None] | None:
         return self._engine.progress(job)
-
-
-def _status(status: JobStatus | str | None) -> JobStatus | None:
-    if status is None:
-        return None
-    try:
-        return JobStatus(status)
-    except ValueError:
-        raise ConfigurationError(f"status is {status!r}; it is one of {', '.join(JobStatus)}") from None

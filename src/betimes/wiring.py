@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import unquote
 
 from betimes.clock import is_gone, process_identity
 from betimes.core.durations import duration_s, duration_us
+from betimes.core.job import JobStatus
 from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
+from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
 from betimes.executors.loop import LoopExecutor
 from betimes.executors.thread import ThreadExecutor
-from betimes.ports import Clock, Executor, Store, WorkerInfo
+from betimes.ports import Clock, Executor, JobFilter, Store, WorkerInfo
 from betimes.runtime.settings import Settings
 from betimes.stores.memory import MemoryStore
 from betimes.tasks import Duration, check_name
@@ -23,6 +26,12 @@ _log = logging.getLogger("betimes")
 
 MOST = 100_000
 """The largest concurrency."""
+
+MOST_HISTORY = 1_000_000_000
+"""The longest history."""
+
+MOST_LISTED = 1000
+"""The most jobs that one listing returns."""
 
 POLL_DURABLE_S = 1.0
 POLL_MEMORY_S = 30.0
@@ -34,6 +43,7 @@ def make_store(store: str | Path | Store, *, clock: Clock, history: int) -> Stor
     Raises:
         ConfigurationError: it names no store; the text lists the forms.
     """
+    _count(history, "history", most=MOST_HISTORY)
     if isinstance(store, Store):
         return store
     if store == "memory:":
@@ -130,9 +140,51 @@ def describe_worker(worker_id: str, settings: Settings) -> WorkerInfo:
     )
 
 
-def _count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 to {MOST:,}")
+def check_parts(*, clock: object, rng: object, executors: Iterable[object]) -> None:
+    """See that what was given in place of the scheduler's own parts can take their place.
+
+    Raises:
+        ConfigurationError: one cannot; the text names it.
+    """
+    if not isinstance(clock, Clock | None):
+        raise ConfigurationError(f"clock is {shown(clock)}; it is a Clock, or None for the system's")
+    if not isinstance(rng, Random | None):
+        raise ConfigurationError(f"rng is {shown(rng)}; it is a random.Random, or None for one of its own")
+    for executor in executors:
+        if not isinstance(executor, Executor):
+            raise ConfigurationError(f"executors has {shown(executor)}; each of them is an Executor")
+
+
+def make_filter(
+    *,
+    status: JobStatus | str | None,
+    task: str | None,
+    queue: str | None,
+    tag: str | None,
+    limit: int,
+    before: int | None,
+) -> JobFilter:
+    """Check what a listing of jobs asks for.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the text names it.
+    """
+    for name, value in (("task", task), ("queue", queue), ("tag", tag)):
+        if value is not None:
+            check_name(value, name)
+    if before is not None and (isinstance(before, bool) or not isinstance(before, int)):
+        raise ConfigurationError(f"before is {shown(before)}; it is the version of a job, a whole number")
+    _count(limit, "limit", most=MOST_LISTED)
+    try:
+        wanted = None if status is None else JobStatus(status)
+    except ValueError:
+        raise ConfigurationError(f"status is {status!r}; it is one of {', '.join(JobStatus)}") from None
+    return JobFilter(status=wanted, task=task, queue=queue, tag=tag, limit=limit, before=before)
+
+
+def _count(value: object, name: str, *, most: int = MOST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ConfigurationError(f"{name} is {shown(value)}; it is a whole number from 1 to {most:,}")
     return value
 
 
