@@ -258,4 +258,51 @@ def test_p10_the_numbers_kept_are_those_of_the_rows(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_p15_a_job_behind_its_dependent_in_the_batch_releases_it_whatever_moves_in_between(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path / "jobs.db", inline=True) as store:
+            failed = job("failed")
+            await store.submit([failed])
+            await store.cancel(failed, reason="requested")
+            parent = job("parent")
+            child = job("child", terms=Terms(depends_on=((parent, Need.COMPLETED),)))
+            lost = job("lost", terms=Terms(depends_on=((failed, Need.COMPLETED), (parent, Need.ENDED))))
+            await store.submit([child, lost, parent])
+            assert [each.status for each in (child, lost, parent)] == [
+                JobStatus.BLOCKED,
+                JobStatus.CANCELLED,
+                JobStatus.READY,
+            ]
+            assert await finish_all(store) == 2
+
+    asyncio.run(main())
+
+
+def test_a_job_that_waits_for_many_is_not_rewritten_for_each(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path / "jobs.db", inline=True) as store:
+            parents = [job(f"parent-{number}") for number in range(300)]
+            needs = tuple((parent, Need.COMPLETED) for parent in parents)
+            child = job("child", terms=Terms(depends_on=needs))
+            await store.submit([*parents, child])
+            written: list[str] = []
+            store._writer._sql.set_trace_callback(written.append)  # type: ignore[union-attr]
+            await store.register(WorkerInfo(id="w", lease_us=30_000_000))
+            request = ClaimRequest(worker="w", limit=100, lanes=LANES)
+            turn = await store.exchange([], request)
+            unmet = []
+            while turn.claimed:
+                reports = [Report(each, each.fence, Succeeded(CLOCK.now(), b"null")) for each in turn.claimed]
+                turn = await store.exchange(reports, request)
+                found = await store.get(child)
+                assert found is not None
+                unmet.append(found.unmet)
+            assert unmet == [200, 100, 0, 0]
+            assert sum("UPDATE betimes_job" in text and "changed.status" in text for text in written) == 1
+
+    asyncio.run(main())
+
+
 BOOM = ErrorInfo(type="ValueError", message="boom")

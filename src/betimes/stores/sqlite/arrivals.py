@@ -6,7 +6,7 @@ was, so that it can be submitted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from betimes.core.job import Arrivals, Job, JobEvent, JobStatus
 from betimes.core.lifecycle import place
@@ -34,6 +34,11 @@ def take_numbers(turn: Turn, count: int) -> int:
     return last
 
 
+def known_ids(turn: Turn, ids: Collection[str]) -> set[str]:
+    """Return which of these ids have been seen before."""
+    return {job_id for (job_id,) in turn.sql.execute(KNOWN_IDS, (array(ids),))}
+
+
 class Admission:
     """Plain jobs of one call, inserted; `acknowledge` tells their records, after the commit."""
 
@@ -57,7 +62,7 @@ def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Admission
     """Insert the plain jobs of many calls at once; None, and no change, if any id has been seen before."""
     jobs = [job for batch in batches for job in batch]
     ids = {job.id for job in jobs}
-    if len(ids) < len(jobs) or turn.sql.execute(KNOWN_IDS, (array(ids),)).fetchone()[0]:
+    if len(ids) < len(jobs) or known_ids(turn, ids):
         return None
     now = turn.now
     last = take_numbers(turn, len(jobs))

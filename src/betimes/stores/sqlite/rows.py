@@ -144,7 +144,7 @@ class Specs:
         """Return the values of `insert_job`."""
         return (
             seq, job.id, *self.columns(job.spec), job.payload.decode(), job.submitted_at, job.run_at,
-            job.sort_key, TEXT[status], job.expires_at, job.unmet, rare_text(job), token,
+            job.sort_key, TEXT[status], job.expires_at, rare_text(job), token,
         )  # fmt: skip
 
     def schedule(self, row: Row) -> ScheduleRecord:
@@ -212,7 +212,7 @@ def changed_row(job: Job) -> Row:
     """Return the values of `update_job`."""
     return (
         job.seq, TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at,
-        job.expires_at, job.unmet, job.parked, int(job.cancel_requested), rare_text(job),
+        job.expires_at, job.parked, int(job.cancel_requested), rare_text(job),
     )  # fmt: skip
 
 

@@ -15,9 +15,9 @@ from betimes.core.job import Job, JobEvent, JobStatus, Need, Terms
 from betimes.core.lifecycle import place
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import Hint
-from betimes.stores.sqlite.arrivals import INSERT_JOB, take_numbers
+from betimes.stores.sqlite.arrivals import INSERT_JOB, known_ids, take_numbers
 from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, Records, statement
+from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 from betimes.stores.sqlite.turn import Turn
 
 RUNNING = JobStatus.RUNNING
@@ -56,24 +56,31 @@ class Submission:
         # By the identity of a given record: the copy or the known job that stands for it; and back.
         self._standing: dict[int, Job] = {}
         self._origin: dict[int, Job] = {}
+        self._known_ids: set[str] = set()
         self._awaited: set[int] = set()
         self._names_ahead = False
+        # What is to be written with the next statement: few statements, however many jobs.
+        self._rows: list[Row] = []
+        self._edges: list[tuple[int, int, str]] = []
 
     def run(self) -> None:
         """Keep the jobs, or raise as `Store.submit` does."""
+        self._known_ids = known_ids(self._turn, {job.id for job in self._given})
         for job in self._given:
             self._standing[id(job)] = self._known(job) or self._copy(job)
         last = take_numbers(self._turn, len(self._new))
         for seq, (job, _) in enumerate(self._new, last + 1):
             job.seq = seq
             self._turn.jobs[seq] = job
-        needs = [self._needs(job, terms) for job, terms in self._new]
+        parents = self._parents()
+        needs = [self._needs(job, terms, parents) for job, terms in self._new]
         if self._names_ahead:
             self._refuse_circles()
         for (job, terms), needed in zip(self._new, needs, strict=True):
             self._keep(job, terms, needed)
-        self._turn.flush()
+        self._write()
         if self._awaited:
+            # Last, when every parent has its row: a job may wait for one that stands behind it.
             self._turn.sql.execute(MARK_AWAITED, (array(self._awaited),))
 
     def acknowledge(self) -> tuple[list[Job], list[JobEvent]]:
@@ -114,6 +121,8 @@ class Submission:
             return mine
         if job.id in self._named and not terms.replace:
             raise DuplicateJob(f"two jobs of this batch have the id {job.id!r}", job_id=job.id)
+        if job.id not in self._known_ids:
+            return None
         if not terms.named:
             return self._turn.newest(job.id)
         if terms.token is not None:
@@ -144,30 +153,40 @@ class Submission:
             )
         return known[0]
 
-    def _needs(self, job: Job, terms: Terms) -> dict[int, tuple[Job, Need]]:
+    def _parents(self) -> dict[int, Job]:
+        """Read, with one look, the jobs that are not of this batch and that records given refer to."""
+        references = [
+            what
+            for _, terms in self._new
+            for what, _ in terms.depends_on
+            if isinstance(what, Job) and what.seq and id(what) not in self._standing
+        ]
+        if not references:
+            return {}
+        live = self._turn.refer(references)
+        return live | self._turn.ended([what.seq for what in references if what.seq not in live])
+
+    def _needs(self, job: Job, terms: Terms, parents: dict[int, Job]) -> dict[int, tuple[Job, Need]]:
         """Resolve what a job depends on, by number; of two needs of one job, the stricter counts."""
         needs: dict[int, tuple[Job, Need]] = {}
         names = []
         for what, need in terms.depends_on:
-            parent = self._parent(job, what)
+            if isinstance(what, str):
+                name, parent = what, self._named_parent(job, what)
+            else:
+                name, parent = what.id, self._standing.get(id(what)) or parents.get(what.seq)
+            if parent is None:
+                raise UnknownJob(f"job {job.id!r} depends on {name!r}, which does not exist", job_id=name)
             names.append(parent.id)
             if parent.seq not in needs or need is Need.COMPLETED:
                 needs[parent.seq] = parent, need
         job.depends_on = tuple(names)
         return needs
 
-    def _parent(self, job: Job, what: Job | str) -> Job:
-        if isinstance(what, str):
-            name = what
-            found = self._named.get(what) if what != job.id else None
-            self._names_ahead = self._names_ahead or found is not None
-            found = found or self._turn.newest(what)
-        else:
-            name = what.id
-            found = self._standing.get(id(what)) or (self._turn.version(what.seq) if what.seq else None)
-        if found is None:
-            raise UnknownJob(f"job {job.id!r} depends on {name!r}, which does not exist", job_id=name)
-        return found
+    def _named_parent(self, job: Job, name: str) -> Job | None:
+        found = self._named.get(name) if name != job.id else None
+        self._names_ahead = self._names_ahead or found is not None
+        return found or self._turn.newest(name)
 
     def _refuse_circles(self) -> None:
         """Names can refer ahead within the batch; records cannot, unless the caller has sorted them."""
@@ -189,17 +208,26 @@ class Submission:
         lost = self._link(job, needs)
         job.status = place(job, turn.now)
         token = terms.token if terms.named else None
-        INSERT_JOB.write(turn.sql, [turn.specs.new_row(job, seq=job.seq, status=job.status, token=token)])
+        self._rows.append(turn.specs.new_row(job, seq=job.seq, status=job.status, token=token))
         turn.tally.move(job.spec.queue, None, job.status)
         turn.hints.add(Hint.WORK)
         turn.changes.append(JobEvent(job, None, job.status, at_us=turn.now))
         if lost is not None:
+            self._write()
             turn.move(job, DependencyFailed(turn.now, lost.id))
+
+    def _write(self) -> None:
+        """Write what has gathered; before anything moves, since what moves must be there."""
+        turn = self._turn
+        INSERT_JOB.write(turn.sql, self._rows)
+        ADD_DEPENDENCY.write(turn.sql, self._edges)
+        turn.flush()
+        self._rows, self._edges = [], []
 
     def _take_over(self, job: Job, needs: dict[int, tuple[Job, Need]]) -> None:
         """End the versions that have not started; what runs is waited for, and not retried."""
         turn = self._turn
-        turn.flush()
+        self._write()
         for old in turn.read(LIVE_BY_ID, (job.id,)):
             if old.status is RUNNING:
                 needs.setdefault(old.seq, (old, Need.ENDED))
@@ -213,7 +241,7 @@ class Submission:
             met = is_met(need, parent.status)
             if met is None:
                 job.unmet += 1
-                ADD_DEPENDENCY.write(turn.sql, [(parent.seq, job.seq, need.value)])
+                self._edges.append((parent.seq, job.seq, need.value))
                 turn.awaited.add(parent.seq)
                 self._awaited.add(parent.seq)
             elif not met:

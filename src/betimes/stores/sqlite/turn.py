@@ -7,9 +7,10 @@ was changed into a few statements. Whoever reads rows by their state must flush 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from betimes.core.dependencies import settle
+from betimes.core.dependencies import is_met, settle
 from betimes.core.events import Event
 from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
@@ -32,6 +33,7 @@ DELETE_JOB = statement("delete_job")
 DELETE_DEPENDENCIES = statement("delete_dependencies")
 DELETE_DEPENDENTS = statement("delete_dependents")
 DEPENDENTS = statement("dependents")
+STILL_WAITING = statement("still_waiting")
 NEWEST_LIVE = Records("newest_live")
 NEWEST_ENDED = Records("newest_ended")
 STATES_BY_SEQ = Records("states_by_seq")
@@ -175,17 +177,27 @@ class Turn:
                 self._settle_one_level(ended)
 
     def _settle_one_level(self, ended: dict[int, Job]) -> None:
-        edges = self.sql.execute(DEPENDENTS, (array(ended),)).fetchall()
-        self.sql.execute(DELETE_DEPENDENTS, (array(ended),))
-        jobs = self.load({child for _, child, _ in edges})
+        """Count the ended off those that wait for them; who has more to wait for need not even be read."""
+        numbers = (array(ended),)
+        edges = [
+            (ended[parent], child, Need(need))
+            for parent, child, need in self.sql.execute(DEPENDENTS, numbers)
+        ]
+        self.sql.execute(DELETE_DEPENDENTS, numbers)
+        counted = Counter(child for _, child, _ in edges)
+        waiting = {child for (child,) in self.sql.execute(STILL_WAITING, (array(counted),))}
+        waiting -= {child for parent, child, need in edges if not is_met(need, parent.status)}
+        unread = [child for child in counted if child not in waiting and child not in self.jobs]
+        jobs = self.load(unread)
+        for child in unread:
+            if child in jobs and jobs[child].status is BLOCKED:
+                jobs[child].unmet += counted[child]
         for parent, child, need in edges:
             job = jobs.get(child)
             if job is None or job.status is not BLOCKED:
                 continue
-            event = settle(job, Need(need), ended[parent], self.now)
-            if event is None:
-                self._dirty[child] = job
-            else:
+            event = settle(job, need, parent, self.now)
+            if event is not None:
                 self.changes.append(event_of(job, self.apply(job, event)))
 
     # writing

@@ -1,3 +1,4 @@
--- Tell whether any of these ids (a JSON array) has been seen before.
-SELECT EXISTS (SELECT 1 FROM betimes_job WHERE id IN (SELECT value FROM json_each(?1)))
-    OR EXISTS (SELECT 1 FROM betimes_finished WHERE id IN (SELECT value FROM json_each(?1)));
+-- Tell which of these ids (a JSON array) have been seen before.
+SELECT id FROM betimes_job WHERE id IN (SELECT value FROM json_each(?1))
+UNION
+SELECT id FROM betimes_finished WHERE id IN (SELECT value FROM json_each(?1));

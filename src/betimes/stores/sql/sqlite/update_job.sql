@@ -1,8 +1,8 @@
 -- Write what may change of live jobs.
 WITH changed (
-    seq, status, run_at, attempt, fence, worker, started_at, expires_at, unmet, parked, cancel_requested, rare
+    seq, status, run_at, attempt, fence, worker, started_at, expires_at, parked, cancel_requested, rare
 ) AS (
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 )
 UPDATE betimes_job
 SET status = changed.status,
@@ -12,7 +12,6 @@ SET status = changed.status,
     worker = changed.worker,
     started_at = changed.started_at,
     expires_at = changed.expires_at,
-    unmet = changed.unmet,
     parked = changed.parked,
     cancel_requested = changed.cancel_requested,
     rare = changed.rare

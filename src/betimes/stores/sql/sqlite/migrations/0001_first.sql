@@ -28,7 +28,6 @@ CREATE TABLE betimes_job (
     worker TEXT,
     started_at INTEGER,
     expires_at INTEGER,
-    unmet INTEGER NOT NULL,
     parked TEXT,
     cancel_requested INTEGER NOT NULL,
     rare TEXT,
@@ -152,15 +151,19 @@ CREATE INDEX betimes_fire_at ON betimes_fire (fire_at);
 
 -- The two views give live and ended jobs the same columns. `record` is the whole job as a JSON array, in the order in
 -- which the code reads it: a hundred jobs are then read in one step, as one text. `state` is what may change of it.
+-- What a job still waits for is counted, not kept, so that a job which waits for thousands is not rewritten for each.
 CREATE VIEW betimes_live AS
 SELECT seq, id, task, queue, lane, options, run_at, sort_key, status, worker, started_at, expires_at, parked,
     json_array(
         seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
-        worker, started_at, NULL, expires_at, unmet, parked, cancel_requested, rare, NULL, awaited
+        worker, started_at, NULL, expires_at,
+        CASE status WHEN 'blocked' THEN (SELECT count(*) FROM betimes_dependency WHERE child = seq) ELSE 0 END,
+        parked, cancel_requested, rare, NULL, awaited
     ) AS record,
     json_array(
-        seq, status, run_at, attempt, fence, worker, started_at, expires_at, unmet, parked, cancel_requested, rare,
-        awaited
+        seq, status, run_at, attempt, fence, worker, started_at, expires_at,
+        CASE status WHEN 'blocked' THEN (SELECT count(*) FROM betimes_dependency WHERE child = seq) ELSE 0 END,
+        parked, cancel_requested, rare, awaited
     ) AS state
 FROM betimes_job;
 
