@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from betimes.blocking import call_from_thread
 from betimes.core.job import Job, JobSpec
-from betimes.errors import ConfigurationError
+from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.handles import JobHandle
 from betimes.runtime.engine import SUBMITS_BETWEEN_YIELDS, Engine
 from betimes.submission import JobMaker, order_graph
@@ -124,9 +124,12 @@ class Submitting:
         if loop is None:
             self._engine.check_open()
         self._job_of(bound)
-        return asyncio.run_coroutine_threadsafe(
-            self._submit_bound(bound), cast("asyncio.AbstractEventLoop", loop)
-        )
+        submitting = self._submit_bound(bound)
+        try:
+            return asyncio.run_coroutine_threadsafe(submitting, cast("asyncio.AbstractEventLoop", loop))
+        except RuntimeError:
+            submitting.close()
+            raise SchedulerClosed("the scheduler's event loop has ended: start the scheduler again") from None
 
     async def _submit_bound(self, bound: BoundJob[R]) -> JobHandle[R]:
         return (await self.submit_many([bound]))[0]
@@ -142,4 +145,4 @@ class Submitting:
         if loop is None:
             coroutine.close()
             self._engine.check_open()
-        return call_from_thread(cast("asyncio.AbstractEventLoop", loop), coroutine)
+        return call_from_thread(cast("asyncio.AbstractEventLoop", loop), self._engine.thread, coroutine)

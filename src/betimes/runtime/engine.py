@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import types
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextvars import Context as Variables
@@ -75,6 +76,7 @@ class Engine:
         self.journal.on_recorded = self._note_change
         self.worker: Worker | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread = 0
         self._tasks = tasks
         self._settings = settings
         self._strategy = strategy
@@ -104,6 +106,7 @@ class Engine:
                 "store"
             )
         self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
         self.is_closing = self._is_opening = True
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
         self._changed, self._look_now = asyncio.Event(), asyncio.Event()
