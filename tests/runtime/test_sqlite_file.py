@@ -378,7 +378,7 @@ MOUNTS = r"""
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/srv/jobs.db", None),
+        ("/jobs/jobs.db", None),
         ("/net/share/jobs.db", "nfs4"),
         ("/net/with blank/jobs.db", "cifs"),
         ("/net/share/local/jobs.db", None),

@@ -42,7 +42,7 @@ from betimes.stores.sqlite.writer import Writer, WriterSettings
 T = TypeVar("T")
 
 
-def _lives(_worker: WorkerInfo) -> bool:
+def _never_gone(_worker: WorkerInfo) -> bool:
     return False
 
 
@@ -76,7 +76,7 @@ class SqliteStore(Store):
         *,
         clock: Clock,
         inline: bool = False,
-        is_gone: Callable[[WorkerInfo], bool] = _lives,
+        is_gone: Callable[[WorkerInfo], bool] = _never_gone,
         max_stall_us: Micros = 300_000_000,
         busy_timeout_s: float = 10.0,
     ) -> None:
