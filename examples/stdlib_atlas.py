@@ -24,6 +24,7 @@ import logging
 import sys
 import sysconfig
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ BROKEN_NAME = "atlas-broken.py"
 BROKEN_TEXT = "def never_closed(:\n    return 1\n"
 TOTALS = ("files", "bytes", "lines", "functions", "classes", "depth")
 KEEP = "30d"  # how long the store remembers finished jobs, and the keys they were submitted under
+
+# Before 3.11.8, two threads that parse at once can confuse each other (python/cpython#106905). To take turns
+# costs nothing, for parsing holds the interpreter's lock anyway.
+ONE_PARSE = threading.Lock()
 
 BLOCKS = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
@@ -112,7 +117,9 @@ def measure_file(path: str) -> Shape:
     """Parse a file and measure its syntax tree."""
     data = Path(path).read_bytes()
     functions = classes = depth = 0
-    nodes: list[tuple[ast.AST, int]] = [(ast.parse(data, filename=path), 0)]
+    with ONE_PARSE:
+        tree = ast.parse(data, filename=path)
+    nodes: list[tuple[ast.AST, int]] = [(tree, 0)]
     while nodes:
         node, level = nodes.pop()
         functions += isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
