@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,7 +18,7 @@ from betimes.core.events import Errored, Event, Succeeded
 from betimes.core.job import ErrorInfo, Job, JobStatus, Need, Terms
 from betimes.errors import ConfigurationError, DuplicateJob, StoreUnavailable
 from betimes.ports import ClaimRequest, Hint, Report, WorkerInfo
-from betimes.stores.sqlite import SqliteStore
+from betimes.stores.sqlite import SqliteStore, writer
 from betimes.stores.sqlite.turn import Turn
 
 PATIENCE_S = 30
@@ -206,7 +206,10 @@ def test_hints_of_a_batch_are_told_once_each(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_calls_on_their_way_are_carried_out_before_the_file_is_closed(tmp_path: Path) -> None:
+def test_calls_on_their_way_are_carried_out_before_the_file_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "IDLE_CHECKPOINT_US", 3_600_000_000)  # closing waits for no timer
     path = tmp_path / "jobs.db"
 
     async def main() -> None:
@@ -220,6 +223,48 @@ def test_calls_on_their_way_are_carried_out_before_the_file_is_closed(tmp_path: 
 
     asyncio.run(main())
     assert look(path, "SELECT count(*) FROM betimes_job") == [(20,)]
+
+
+def test_a_store_whose_opening_was_given_up_lets_go_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+
+    async def main() -> None:
+        before = set(threading.enumerate())
+        store = SqliteStore(path, clock=CLOCK)
+        opening = asyncio.create_task(store.open(strategy="priority"))
+        await a_moment()
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        for thread in set(threading.enumerate()) - before:
+            await asyncio.to_thread(thread.join, PATIENCE_S)
+            assert not thread.is_alive()
+        await store.open(strategy="priority")
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_an_opening_that_fails_leaves_no_file_open(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    path.write_text("These are my notes.\n" * 100)
+
+    async def main() -> None:
+        for is_inline in (True, False):
+            with pytest.raises(ConfigurationError):
+                await SqliteStore(path, clock=CLOCK, inline=is_inline).open(strategy="priority")
+
+    asyncio.run(main())
+    assert [name for name in open_files() if name.startswith(str(path))] == []
+
+
+def open_files() -> list[str]:
+    """The files this process has open, where the system tells."""
+    names = []
+    for link in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            names.append(str(link.readlink()))
+    return names
 
 
 def test_p10_the_numbers_kept_are_those_of_the_rows(tmp_path: Path) -> None:

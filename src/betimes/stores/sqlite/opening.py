@@ -85,12 +85,13 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.
             except BaseException:
                 sql.close()
                 raise
-    except sqlite3.Error as error:
-        raise translated(error, where.path) from error
-    except StoreUnavailable:
-        raise  # it is an OSError by birth, but has its own words
-    except OSError as error:
-        raise StoreUnavailable(f"{where.path} cannot be opened: {error.strerror}") from error
+    except BaseException as error:
+        lock.close()
+        if isinstance(error, OSError) and not isinstance(error, StoreUnavailable):
+            raise StoreUnavailable(f"{where.path} cannot be opened: {error.strerror}") from error
+        if isinstance(error, sqlite3.Error):
+            raise translated(error, where.path) from error
+        raise
     return sql
 
 
@@ -123,8 +124,12 @@ def _connect(where: Location, uri: str | None = None) -> sqlite3.Connection:
         cached_statements=256,
         uri=uri is not None,
     )
-    sql.execute("PRAGMA synchronous = FULL")
-    sql.execute("PRAGMA wal_autocheckpoint = 0")
+    try:
+        sql.execute("PRAGMA synchronous = FULL")
+        sql.execute("PRAGMA wal_autocheckpoint = 0")
+    except BaseException:
+        sql.close()
+        raise
     return sql
 
 

@@ -90,7 +90,11 @@ class Writer:
                 target=self._serve, args=(strategy, opened), name="betimes-sqlite-writer", daemon=True
             )
             self._thread.start()
-            await opened
+            try:
+                await opened
+            except asyncio.CancelledError:
+                self._end()
+                raise
         return self._is_wal
 
     async def call(self, operation: Operation) -> Any:
@@ -118,10 +122,14 @@ class Writer:
             return
         if self._thread is None or self._closed is None:
             return
-        self._is_ending = True
-        self._queue.put(None)
+        self._end()
         await self._closed
         self._thread.join()
+
+    def _end(self) -> None:
+        """Have the thread carry out what has been called, close the file, and end."""
+        self._is_ending = True
+        self._queue.put(None)
 
     @property
     def commits(self) -> int:
@@ -145,12 +153,10 @@ class Writer:
                 self._post(_set_result, self._closed)
 
     def _work(self) -> None:
-        while True:
+        while not (self._is_ending and self._queue.empty()):
             batch = self._gather()
             if batch:
                 self._commit(batch)
-            elif self._is_ending and self._queue.empty():
-                return
             self._keep_up(is_idle=not batch)
 
     def _gather(self) -> list[Operation]:
