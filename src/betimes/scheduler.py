@@ -232,7 +232,12 @@ class Scheduler(Registrar, Submitting):
         Raises:
             TimeoutError: something still was when the time was over.
             SchedulerClosed: the scheduler is not open, or was stopped first.
+            ConfigurationError: called by a job, which it would wait for.
         """
+        if current_attempt.get(None) is not None:
+            raise ConfigurationError(
+                "a job cannot await drain(): it would wait for itself; wait for other jobs"
+            )
         if timeout is None:
             await self._engine.drain()
             return

@@ -313,21 +313,22 @@ def test_a_second_stop_can_only_make_it_sooner(store: StoreMaker) -> None:
     run(main, store=store)
 
 
-def test_a_stop_from_inside_a_job_is_refused() -> None:
+@pytest.mark.parametrize("call", ["stop", "drain"])
+def test_what_would_wait_for_the_job_itself_is_refused_in_a_job(call: str) -> None:
     async def main(scheduler: Scheduler, clock: VirtualClock) -> None:
         errors: list[str] = []
 
         @scheduler.task
-        async def stop() -> None:
+        async def wait_for_all() -> None:
             try:
-                await scheduler.stop()
+                await getattr(scheduler, call)()
             except ConfigurationError as error:
                 errors.append(str(error))
 
         async with scheduler:
-            assert await (await stop.submit()).wait() is COMPLETED
+            assert await (await wait_for_all.submit()).wait() is COMPLETED
         assert len(errors) == 1
-        assert "a job cannot await stop()" in errors[0]
+        assert f"a job cannot await {call}()" in errors[0]
 
     run(main)
 
