@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from betimes.core.job import ErrorInfo, Job, JobStatus
 from betimes.errors import SchedulerClosed
+
+_STOPPED = "the scheduler was stopped before the job ended; start it (again) to have it run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,13 @@ class Endings:
 
     Attributes:
         waiting: `seq` → the job, and who waits for it.
+        is_open: whether somebody will be told; set between the engine's `open` and its end.
     """
 
     def __init__(self) -> None:
         """Start with nobody waiting."""
         self.waiting: dict[int, tuple[Job, list[asyncio.Future[Ending]]]] = {}
+        self.is_open = False
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -54,8 +57,10 @@ class Endings:
         """Wait until `settle` is called for the job.
 
         Raises:
-            SchedulerClosed: `give_up` was called instead.
+            SchedulerClosed: `close` was called instead, or before.
         """
+        if not self.is_open:
+            raise SchedulerClosed(_STOPPED)
         future: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         _, futures = self.waiting.setdefault(job.seq, (job, []))
         futures.append(future)
@@ -67,6 +72,10 @@ class Endings:
             if not futures and job.seq in self.waiting and self.waiting[job.seq][1] is futures:
                 del self.waiting[job.seq]
 
+    def open(self) -> None:
+        """Let jobs be waited for."""
+        self.is_open = True
+
     def settle(self, seq: int, ending: Ending) -> None:
         """Let those who wait for this version know how it ended."""
         waiting = self.waiting.pop(seq, None)
@@ -74,10 +83,11 @@ class Endings:
             if not future.done():
                 future.set_result(ending)
 
-    def give_up(self, seqs: Iterable[int], message: str) -> None:
-        """Let those who wait know that these jobs will not end here."""
-        for seq in list(seqs):
-            waiting = self.waiting.pop(seq, None)
-            for future in waiting[1] if waiting else ():
+    def close(self) -> None:
+        """Let those who wait, and whoever comes later, know that nothing more will end here."""
+        self.is_open = False
+        waiting, self.waiting = self.waiting, {}
+        for _, futures in waiting.values():
+            for future in futures:
                 if not future.done():
-                    future.set_exception(SchedulerClosed(message))
+                    future.set_exception(SchedulerClosed(_STOPPED))

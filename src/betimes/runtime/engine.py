@@ -114,6 +114,7 @@ class Engine:
         try:
             await self.store.open(strategy=self._strategy)
             self.journal.listeners.open()
+            self.journal.endings.open()
             self._unsubscribe = self.store.subscribe(self._hear)
             if is_running:
                 await self._start_worker(self.loop)
@@ -213,15 +214,11 @@ class Engine:
                 self._closed.set()
 
     async def _end_waiting(self) -> None:
+        self.journal.endings.close()
         if self._looker is not None:
             self._looker.cancel()
             await asyncio.wait([self._looker])
             self._looker = None
-        endings = self.journal.endings
-        endings.give_up(
-            [job.seq for job in endings.jobs()],
-            "the scheduler was stopped before the job ended; start it (again) to have it run",
-        )
 
     @property
     def is_open(self) -> bool:
@@ -301,7 +298,8 @@ class Engine:
             return _PRUNED
         if found.status.is_terminal:
             return Ending.of(found)
-        if self._looker is None:
+        # The scheduler may have been stopped during the look: then nobody is to be told any more.
+        if self._looker is None and self.loop is not None and self.journal.endings.is_open:
             self._looker = self.loop.create_task(self._look(), context=Variables(), name="betimes-looker")
         attempt = current_attempt.get(None)
         if attempt is None or self._pool is None:
