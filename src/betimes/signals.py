@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import threading
 from typing import TYPE_CHECKING
+
+from betimes.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from betimes.scheduler import Scheduler
@@ -19,7 +22,14 @@ def run_until_signal(scheduler: Scheduler, drain_s: float) -> None:
 
     After the first signal the next has its default effect: it ends the process at once. What ran then goes
     back when the lease is over, as after any crash.
+
+    Raises:
+        ConfigurationError: called in another thread than the main one, which alone hears of signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        raise ConfigurationError(
+            "run() hears of signals, and only the main thread does: use 'with scheduler.blocking():' here"
+        )
     asyncio.run(_serve(scheduler, drain_s))
 
 
