@@ -13,6 +13,7 @@ from tests.runtime.stage import (
     CANCELLED,
     COMPLETED,
     FAILED,
+    READY,
     Scene,
     StoreMaker,
     make_scheduler,
@@ -21,7 +22,8 @@ from tests.runtime.stage import (
 )
 
 from betimes import JobHandle, ReasonCode, Scheduler, StoreUnavailable
-from betimes.ports import WorkerInfo
+from betimes.core.events import Succeeded
+from betimes.ports import ClaimRequest, Report, WorkerInfo
 from betimes.runtime import pool_watch
 from betimes.runtime.pool_watch import LOOK_EVERY_S, PoolWatch
 from betimes.stores.memory import MemoryStore
@@ -323,6 +325,86 @@ def test_a_job_that_waits_for_a_job_of_another_scheduler_holds_up_nobody_there(
 
     run_virtual(main(), clock=clock)
     assert warnings(caplog) == []
+
+
+# --- stopping
+
+
+async def child_is_delayed(scheduler: Scheduler) -> dict[str, Any]:
+    return {"delay": "1h"}
+
+
+async def child_is_in_a_paused_queue(scheduler: Scheduler) -> dict[str, Any]:
+    await scheduler.pause_queue("paused")
+    return {"queue": "paused"}
+
+
+async def child_is_for_nobody_here(scheduler: Scheduler) -> dict[str, Any]:
+    return {"queue": "elsewhere"}
+
+
+async def child_finds_no_slot(scheduler: Scheduler) -> dict[str, Any]:
+    @scheduler.task
+    async def sleep() -> None:
+        await pass_time(20)
+
+    await sleep.submit()
+    await pass_time(1)
+    return {}
+
+
+@pytest.mark.parametrize(
+    "make_child",
+    [child_is_delayed, child_is_in_a_paused_queue, child_is_for_nobody_here, child_finds_no_slot],
+    ids=lambda make: make.__name__,
+)
+def test_p21_a_job_that_waits_for_what_will_not_start_any_more_does_not_hold_up_a_stop(
+    make_child: Callable[[Scheduler], Coroutine[Any, Any, dict[str, Any]]],
+    store: StoreMaker,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        scheduler = make_scheduler(clock, store(clock), concurrency=2, queues=["default", "paused"])
+        async with scheduler:
+            family = Family(scheduler, **await make_child(scheduler))
+            parent = await family.parent.submit()
+            await pass_time(0.5)
+            await scheduler.stop()
+            assert clock.monotonic() <= 25, "it waited for what ran by itself, and no longer"
+        texts = [record.getMessage() for record in caplog.records if "given back" in record.getMessage()]
+        assert [parent.id in text for text in texts] == [True]
+        async with scheduler.client():
+            info = await parent.info()
+            assert (info.status, info.attempt) == (READY, 0), "no attempt was used"
+            assert not (await family.children[0].status()).is_terminal
+
+    run_virtual(main(), clock=clock)
+
+
+def test_what_another_worker_may_start_is_waited_for() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        store = MemoryStore(clock=clock)
+        scheduler = make_scheduler(clock, store, concurrency=1)
+        family = Family(scheduler)
+        await scheduler.start()
+        await store.register(WorkerInfo(id="other", lease_us=10**12))
+        parent = await family.parent.submit()
+        await pass_time(1)
+        stopping = asyncio.create_task(scheduler.stop())
+        await pass_time(100)
+        assert not stopping.done()
+        exchange = await store.exchange([], ClaimRequest("other", 1, {"loop": 1}))
+        (child,) = exchange.claimed
+        await store.exchange([Report(child, child.fence, Succeeded(store.now(), b"null"))], None)
+        await stopping
+        async with scheduler.client():
+            assert await parent.status() is COMPLETED
+
+    run_virtual(main(), clock=clock)
 
 
 # --- the look itself

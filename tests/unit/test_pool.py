@@ -94,6 +94,13 @@ def test_a_chain_is_followed_to_its_end() -> None:
     assert found([holder(1, 10)], jobs) == ({1}, set(range(10, 21)))
 
 
+def test_while_the_worker_stops_nothing_starts_whatever_is_free() -> None:
+    answer = lockup(
+        [holder(1, 11), holder(2)], [wanted(11)], free=5, free_lanes={"loop": 5}, is_claiming=False
+    )
+    assert (set(answer.held), set(answer.starved)) == ({1}, {11})
+
+
 def test_a_job_in_flight_is_not_wanted_twice() -> None:
     assert found([holder(1, 2), holder(2)], [wanted(2)]) == NOBODY
 

@@ -59,7 +59,12 @@ class Lockup:
 
 
 def lockup(
-    holders: Iterable[Holder], wanted: Iterable[Wanted], *, free: int, free_lanes: Mapping[str, int]
+    holders: Iterable[Holder],
+    wanted: Iterable[Wanted],
+    *,
+    free: int,
+    free_lanes: Mapping[str, int],
+    is_claiming: bool = True,
 ) -> Lockup:
     """Find the attempts that can never go on, and the jobs that can never start because of them.
 
@@ -72,6 +77,7 @@ def lockup(
             those depend on.
         free: free slots in all.
         free_lanes: free slots of each lane.
+        is_claiming: False: the worker is stopping, and nothing starts any more.
     """
     held = {holder.seq: holder for holder in holders}
     starved = {job.seq: job for job in wanted if job.seq not in held}
@@ -87,7 +93,7 @@ def lockup(
         starting = {
             seq
             for seq, job in starved.items()
-            if free > 0 and free_lanes.get(job.lane, 0) > 0 and not set(job.waits_for) & still
+            if is_claiming and free > 0 and free_lanes.get(job.lane, 0) > 0 and not set(job.waits_for) & still
         }
         for seq in starting:
             del starved[seq]

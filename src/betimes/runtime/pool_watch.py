@@ -4,6 +4,9 @@ It costs nothing while no job waits for another. While one does, a timer looks e
 is known here (mostly that settles it: a slot is free, or a neighbour goes on), and only if that leaves a
 doubt in the store. What it finds is logged once for each situation, counted in the metrics, and told by
 `explain`.
+
+A worker that stops starts nothing more, so whoever then waits for a job that has not started waits in vain:
+it is given back, or `stop()` would wait for it for ever.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from betimes.core.job import WAITING, Job, JobStatus
 from betimes.core.obstacles import SLOTS_REMEDY
 from betimes.core.pool import Holder, Lockup, Wanted, lockup
 from betimes.core.wording import listed
+from betimes.core.worker_state import Phase
 from betimes.errors import StoreUnavailable
 from betimes.ports import Store
 from betimes.runtime.attempt import Attempt
@@ -55,7 +59,7 @@ class PoolWatch:
         self._waits: dict[tuple[int, int], list[Job]] = {}
         self._told: frozenset[int] = frozenset()
         self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[Lockup] | None = None
+        self._task: asyncio.Task[None] | None = None
         self.found = _NOBODY
 
     @contextmanager
@@ -97,8 +101,18 @@ class PoolWatch:
         if not self._suspects():
             self._tell(_NOBODY)
         elif self._task is None or self._task.done():
-            self._task = self._loop.create_task(self.look(), context=Variables(), name="betimes-pool-watch")
+            self._task = self._loop.create_task(self._tend(), context=Variables(), name="betimes-pool-watch")
         self._timer = self._loop.call_later(LOOK_EVERY_S, self._ring)
+
+    async def _tend(self) -> None:
+        found = await self.look()
+        if not self._is_claiming:
+            in_flight = self._state.in_flight
+            self._worker.give_back([in_flight[seq] for seq in found.held if seq in in_flight])
+
+    @property
+    def _is_claiming(self) -> bool:
+        return self._state.phase is Phase.RUNNING
 
     def _holders(self) -> list[Holder]:
         waits = self._waits
@@ -109,7 +123,8 @@ class PoolWatch:
 
     def _lockup(self, wanted: Iterable[Wanted]) -> Lockup:
         free, free_lanes = self._state.room()
-        return lockup(self._holders(), wanted, free=free, free_lanes=free_lanes)
+        is_claiming = self._is_claiming
+        return lockup(self._holders(), wanted, free=free, free_lanes=free_lanes, is_claiming=is_claiming)
 
     def _awaited(self) -> list[Job]:
         return list({job.seq: job for waits in self._waits.values() for job in waits}.values())
@@ -142,7 +157,7 @@ class PoolWatch:
 
     async def _look_up(self, jobs: Iterable[Job]) -> list[Wanted]:
         """Ask the store which of the jobs, and of those they depend on, wait for a slot of this worker."""
-        can_start_here = await self._rule()
+        waits_for_us_alone = await self._rule()
         wanted: list[Wanted] = []
         seen: set[int] = set()
         todo = deque(jobs)
@@ -152,7 +167,7 @@ class PoolWatch:
                 continue
             seen.add(job.seq)
             found = await self._store.get(job)
-            if found is None or not can_start_here(found):
+            if found is None or not waits_for_us_alone(found):
                 continue
             before = await self._before(found) if found.status is JobStatus.BLOCKED else []
             if before or found.status is not JobStatus.BLOCKED:
@@ -162,22 +177,20 @@ class PoolWatch:
         return wanted
 
     async def _rule(self) -> Callable[[Job], bool]:
-        """Return the test of whether a job waits for this worker alone, and is not put aside or paused."""
+        """Return the test of whether a job waits for this worker alone, and not for something else."""
+        is_claiming = self._is_claiming
         paused = await self._store.paused_queues()
         mine = self._worker.id
         others = [info for info, is_alive in await self._store.workers() if is_alive and info.id != mine]
 
-        def can_start_here(job: Job) -> bool:
+        def waits_for_us_alone(job: Job) -> bool:
             queue = job.spec.queue
-            return (
-                job.status in WAITING
-                and job.parked is None
-                and queue not in paused
-                and is_served(queue, self._queues)
-                and not any(is_served(queue, other.queues) for other in others)
-            )
+            if job.status not in WAITING or any(is_served(queue, other.queues) for other in others):
+                return False
+            is_held_up = job.parked is not None or queue in paused or not is_served(queue, self._queues)
+            return not is_held_up or not is_claiming
 
-        return can_start_here
+        return waits_for_us_alone
 
     async def _before(self, job: Job) -> list[Job]:
         """Return the jobs that must end before a BLOCKED one is released, as far as they can be found."""
@@ -190,13 +203,17 @@ class PoolWatch:
         news = found.held - self._told
         self._told = found.held
         self.found = found
-        if news:
-            _log.warning(
-                "%d jobs that hold a slot can never go on: %s. Cancel one of them. %s",
-                len(found.held),
-                listed([self._story(seq) for seq in sorted(found.held)], most=10),
-                SLOTS_REMEDY,
+        if not news:
+            return found
+        stories = listed([self._story(seq) for seq in sorted(found.held)], most=10)
+        if self._is_claiming:
+            text = "%d jobs that hold a slot can never go on: %s. Cancel one of them. %s"
+            _log.warning(text, len(found.held), stories, SLOTS_REMEDY)
+        else:
+            text = (
+                "the scheduler is stopping, and %d jobs wait for what will not start any more; given back: %s"
             )
+            _log.warning(text, len(found.held), stories)
         return found
 
     def _story(self, seq: int) -> str:

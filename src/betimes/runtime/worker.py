@@ -391,9 +391,9 @@ class Worker:
             self.awaken()
             self.stop_code(attempt)
 
-    def give_back(self) -> None:
-        """Return to the store every job whose outcome is not known yet, and tell the code to stop."""
-        for attempt in self.state.held().values():
+    def give_back(self, attempts: Iterable[Attempt] | None = None) -> None:
+        """Return jobs (None: all) whose outcome is not known yet to the store, and tell the code to stop."""
+        for attempt in self.state.held().values() if attempts is None else attempts:
             if not attempt.is_reported:
                 self._deadlines.discard(attempt)
                 self._report(attempt, attempt.given_back(self._store.now()))
