@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import accumulate
 
 _SUB_BITS = 3
 _SUB = 1 << _SUB_BITS
@@ -78,13 +80,8 @@ class Histogram:
         )
 
     def _at(self, share: float) -> float:
-        wanted = share * self.count
-        seen = 0
-        for index, number in enumerate(self._counts):
-            seen += number
-            if seen >= wanted:
-                return min(_upper(index), self._max) / 1e6
-        return self._max / 1e6
+        index = bisect_left(list(accumulate(self._counts)), share * self.count)
+        return min(_upper(index), self._max) / 1e6
 
 
 def _upper(index: int) -> int:

@@ -61,11 +61,6 @@ class WorkerState(Generic[A]):
         """How many more attempts the worker can take; 0 when it claims no more."""
         return self._concurrency - len(self.in_flight) if self.phase is Phase.RUNNING else 0
 
-    @property
-    def free_lanes(self) -> Mapping[str, int]:
-        """How many more attempts each lane can take."""
-        return self._free
-
     def room(self, ended: Iterable[A] = ()) -> tuple[int, dict[str, int]]:
         """Say how many more attempts can be taken in all, and in each lane.
 
