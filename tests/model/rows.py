@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
 from tests.model.reference import Row
 
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Snoozed, Succeeded, Withdrawn
-from betimes.core.job import Job
+from betimes.core.job import Job, Need
 from betimes.testing.store_contract.stage import BOOM
+
+ENDS = ["completed", "failed", "timed_out", "snoozed", "given_back", "parked", "withdrawn"]
+ENDED = {"completed", "failed", "timed_out", "cancelled"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a submit is to ask for; a need names a job by its place, counted from the newest."""
+
+    name: str | None
+    replaces: bool
+    key: str | None
+    digest: bytes
+    needs: list[tuple[int, Need, bool]]
+    delay_s: int
+    expires_s: int | None
+    sort_key: int
+    task: str
+    queue: str
+    lane: str
+    at_most_once: bool
+
+
+def wishes() -> st.SearchStrategy[Wish]:
+    """Wishes that often get into each other's way."""
+    need = st.tuples(st.integers(0, 4), st.sampled_from(Need), st.booleans())
+    return st.builds(
+        Wish,
+        name=st.sampled_from(["a", None, "b", None, "a"]),
+        replaces=st.sampled_from([True, True, False]),
+        key=st.sampled_from([None, "k", None]),
+        digest=st.sampled_from([b"1", b"1", b"2"]),
+        needs=st.just([]) | st.lists(need, min_size=1, max_size=2),
+        delay_s=st.sampled_from([0, 0, 0, 3]),
+        expires_s=st.sampled_from([None, None, None, 2, 10]),
+        sort_key=st.integers(-2, 2),
+        task=st.sampled_from("tu"),
+        queue=st.sampled_from("qr"),
+        lane=st.sampled_from(["loop", "thread"]),
+        at_most_once=st.booleans(),
+    )
 
 
 def event_of(kind: str, at: int, delay: int | None) -> Event:
