@@ -107,8 +107,8 @@ class PoolWatch:
     async def _tend(self) -> None:
         found = await self.look()
         if not self._is_claiming:
-            in_flight = self._state.in_flight
-            self._worker.give_back([in_flight[seq] for seq in found.held if seq in in_flight])
+            held = self._state.held()
+            self._worker.give_back([held[seq] for seq in found.held if seq in held])
 
     @property
     def _is_claiming(self) -> bool:
