@@ -88,7 +88,8 @@ def metadata_version(name: str) -> str | None:
 
 
 def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=9"]
+    # `--no-optional-locks`: a look must not get in the way of somebody's commit.
+    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=9"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

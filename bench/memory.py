@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.harness import Contender, Row, Target
 
 JOBS = 100_000
+WEIGHED = 50_000
 LIMIT = "create_task + callback"
 OURS = "Betimes"
 HUEY = "huey, memory, 1 thread"
@@ -144,18 +145,18 @@ THREADS = Row(
 
 def _weight(name: str, *, traced: bool, targets: tuple[Target, ...]) -> Row:
     how = "as tracemalloc counts it" if traced else "as the resident memory of the process grows"
-    peers = 20_000
+    limit = _limit("weigh", 5_000, name="slots record, dict and heap entry", jobs=WEIGHED, traced=traced)
     return Row(
         name=name,
         section="memory",
-        work=f"memory of one pending job whose time has not come, of 100,000 (peers: 20,000), {how}",
+        work=f"memory of one pending job whose time has not come, of 50,000 (peers: 5,000), {how}",
         figure="bytes",
         unit="B",
         contenders=(
-            _limit("weigh", 5_000, name="slots record, dict and heap entry", jobs=JOBS, traced=traced),
-            _ours("weigh", 5_000, jobs=JOBS, traced=traced),
-            _peer("huey, memory (pickled)", "huey:weigh", 2_000, jobs=peers, traced=traced),
-            _peer(APSCHEDULER, "apscheduler:weigh", 1_000, jobs=peers, traced=traced),
+            limit,
+            _ours("weigh", 5_000, jobs=WEIGHED, traced=traced),
+            _peer("huey, memory (pickled)", "huey:weigh", 2_000, jobs=WEIGHED // 10, traced=traced),
+            _peer(APSCHEDULER, "apscheduler:weigh", 1_000, jobs=WEIGHED // 10, traced=traced),
         ),
         targets=targets,
         rounds=3,
