@@ -11,8 +11,17 @@ from weakref import WeakValueDictionary
 
 from betimes.core.job import TERMINAL, Job, Micros
 
-_OWN_REFERENCES = 2
-"""A local name and the argument of `getrefcount`; where there are more, somebody holds a handle."""
+
+def _references_of_a_local() -> int:
+    only = object()
+    return getrefcount(only)
+
+
+_OWN_REFERENCES = _references_of_a_local()
+"""What `getrefcount` says of an object that one local name holds: 2, or 1 where Python lends it to the call.
+
+Where it says more, somebody holds a handle.
+"""
 
 
 @dataclass(frozen=True, slots=True)
