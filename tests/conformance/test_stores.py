@@ -30,6 +30,13 @@ class TestMemoryStore(StoreContract):
             MemoryStore(clock=VirtualClock(), history=history)
 
 
+async def cancel_found(stage: Stage, job_id: str) -> None:
+    """Cancel a job by its id, and keep no reference to it."""
+    job = await stage.store.find(job_id)
+    assert job is not None
+    await stage.cancel(job)
+
+
 class TestMemoryStoreWithAShortHistory(StoreContract):
     """Beyond its limit, memory forgets what ended first, but not what somebody still holds."""
 
@@ -43,10 +50,7 @@ class TestMemoryStoreWithAShortHistory(StoreContract):
             held = await stage.store.find(ids[0])
             live = await stage.add()
             for job_id in ids:
-                job = await stage.store.find(job_id)
-                assert job is not None
-                await stage.cancel(job)
-            del job
+                await cancel_found(stage, job_id)
             assert await stage.store.pruned() == 600
             assert {one.id for one in await stage.everything()} == {*ids[600:], live.id}
             assert held is not None

@@ -72,7 +72,11 @@ def plan(sql: sqlite3.Connection, query: str, values: list[object]) -> str:
     ("name", "values", "index"),
     [
         ("claimable", ["q", "loop", 0, "[]", 5], "betimes_job_ready (queue=? AND lane=?)"),
-        ("ahead", ["q", "loop", 0, 0, 5], "betimes_job_ready (queue=? AND lane=? AND sort_key=? AND rowid<?)"),
+        (
+            "ahead",
+            ["q", "loop", 0, 0, 5],
+            "betimes_job_ready (queue=? AND lane=? AND sort_key=? AND rowid<?)",
+        ),
         ("delayed_due", [0, 5], "betimes_job_delayed (run_at<?)"),
         ("expired", [0, 5], "betimes_job_expires (expires_at>? AND expires_at<?)"),
         ("held_by", ["w"], "betimes_job_running (worker=?)"),
