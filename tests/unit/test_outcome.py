@@ -31,8 +31,11 @@ BOOM = ErrorInfo(type="ValueError", message="boom")
 
 
 class Unprintable(Exception):
+    def __init__(self, instead: BaseException) -> None:
+        self.instead = instead
+
     def __str__(self) -> str:
-        raise RuntimeError("not even this")
+        raise self.instead
 
 
 class Nested:
@@ -67,9 +70,10 @@ def test_a_type_of_ones_own_is_named_with_its_module() -> None:
     assert error_info(Nested.Inner()).type == f"{__name__}.Nested.Inner"
 
 
-def test_an_exception_that_cannot_be_printed_harms_nobody() -> None:
-    info = error_info(raised(Unprintable()))
-    assert info.message == "(its message cannot be shown: RuntimeError)"
+@pytest.mark.parametrize("instead", [RuntimeError("not even this"), SystemExit(4), GeneratorExit()])
+def test_an_exception_that_cannot_be_printed_harms_nobody(instead: BaseException) -> None:
+    info = error_info(raised(Unprintable(instead)))
+    assert info.message == f"(its message cannot be shown: {type(instead).__name__})"
     assert "Unprintable" in info.traceback
 
 

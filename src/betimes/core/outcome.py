@@ -57,14 +57,14 @@ def error_info(error: BaseException) -> ErrorInfo:
 def _message(shown: object) -> str:
     try:
         return _storable(str(shown))[:MESSAGE_KEPT]
-    except Exception as broken:  # noqa: BLE001 - an exception whose own __str__ raises must not take the worker down
+    except BaseException as broken:  # noqa: BLE001 - whatever its own __str__ raises: a run must get its outcome
         return f"(its message cannot be shown: {type(broken).__name__})"
 
 
 def _traceback(error: BaseException) -> str:
     try:
         return _storable("".join(traceback.format_exception(error)))[-TRACEBACK_KEPT:]
-    except Exception:  # noqa: BLE001 - nor one that cannot be formatted
+    except BaseException:  # noqa: BLE001 - the same of one that cannot be formatted
         return ""
 
 
