@@ -180,7 +180,7 @@ class Scheduler(Registrar, Submitting):
         Raises:
             ConfigurationError: called by a job, which it would wait for.
         """
-        if current_attempt.get(None) is not None:
+        if self._is_in_a_job():
             raise ConfigurationError(
                 "a job cannot await stop(): it would wait for itself; have the program stop"
             )
@@ -234,7 +234,7 @@ class Scheduler(Registrar, Submitting):
             SchedulerClosed: the scheduler is not open, or was stopped first.
             ConfigurationError: called by a job, which it would wait for.
         """
-        if current_attempt.get(None) is not None:
+        if self._is_in_a_job():
             raise ConfigurationError(
                 "a job cannot await drain(): it would wait for itself; wait for other jobs"
             )
@@ -247,6 +247,13 @@ class Scheduler(Registrar, Submitting):
                 await self._engine.drain()
         except TimeoutError:
             raise TimeoutError(f"jobs were still waiting or running after {seconds:g} s") from None
+
+    def _is_in_a_job(self) -> bool:
+        """Whether this is called by the code of a job that runs here (one of another scheduler may wait)."""
+        attempt, worker = current_attempt.get(None), self._engine.worker
+        if attempt is None or worker is None or attempt.has_returned:
+            return False
+        return worker.state.in_flight.get(attempt.seq) is attempt
 
     # --- looking
 

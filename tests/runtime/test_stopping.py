@@ -333,6 +333,48 @@ def test_what_would_wait_for_the_job_itself_is_refused_in_a_job(call: str) -> No
     run(main)
 
 
+def test_a_job_may_have_a_scheduler_of_its_own() -> None:
+    async def main(scheduler: Scheduler, clock: VirtualClock) -> None:
+        inner = Scheduler(clock=clock)
+
+        @inner.task
+        async def double(number: int) -> int:
+            return 2 * number
+
+        @scheduler.task
+        async def outer() -> int:
+            async with inner:
+                handle = await double.submit(4)
+                await inner.drain()
+                return await handle.result()
+
+        async with scheduler:
+            assert await (await outer.submit()).result() == 8
+
+    run(main)
+
+
+def test_what_a_job_has_left_behind_may_stop_the_scheduler() -> None:
+    async def main(scheduler: Scheduler, clock: VirtualClock) -> None:
+        tasks: list[asyncio.Task[None]] = []
+
+        async def stop_later() -> None:
+            await pass_time(1)
+            await scheduler.stop()
+
+        @scheduler.task
+        async def end_it() -> None:
+            tasks.append(asyncio.create_task(stop_later()))
+
+        await scheduler.start()
+        assert await (await end_it.submit()).wait() is COMPLETED
+        await tasks[0]
+        with pytest.raises(SchedulerClosed):
+            await end_it.submit()
+
+    run(main)
+
+
 def test_a_cancelled_stop_gives_back_and_ends_at_once(store: StoreMaker) -> None:
     async def main(scheduler: Scheduler, clock: VirtualClock) -> None:
         @scheduler.task
