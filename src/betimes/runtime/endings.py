@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from betimes.core.job import ErrorInfo, Job, JobStatus
@@ -53,11 +55,12 @@ class Endings:
         """Return the jobs somebody waits for."""
         return [job for job, _ in self.waiting.values()]
 
-    async def wait(self, job: Job) -> Ending:
-        """Wait until `settle` is called for the job.
+    @contextmanager
+    def waiter(self, job: Job) -> Iterator[asyncio.Future[Ending]]:
+        """Enter somebody who waits for the job's end: `settle` brings it, `close` says that none comes.
 
         Raises:
-            SchedulerClosed: `close` was called instead, or before.
+            SchedulerClosed: nobody is told any more.
         """
         if not self.is_open:
             raise SchedulerClosed(_STOPPED)
@@ -65,8 +68,11 @@ class Endings:
         _, futures = self.waiting.setdefault(job.seq, (job, []))
         futures.append(future)
         try:
-            return await future
+            yield future
         finally:
+            if future.done() and not future.cancelled():
+                # Taken note of, also by whoever saw the end elsewhere and did not wait for this.
+                future.exception()
             if future in futures:
                 futures.remove(future)
             if not futures and job.seq in self.waiting and self.waiting[job.seq][1] is futures:

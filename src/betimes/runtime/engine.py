@@ -7,14 +7,13 @@ import logging
 import threading
 import types
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextvars import Context as Variables
 from random import Random
 
 from betimes.core.explain import Explanation
 from betimes.core.job import Job, JobStatus
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
-from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
+from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, WorkerInfo
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
@@ -22,6 +21,7 @@ from betimes.runtime.endings import Ending
 from betimes.runtime.explaining import explain_job, look_here
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
+from betimes.runtime.lookout import Lookout, wait_for
 from betimes.runtime.metrics import Metrics
 from betimes.runtime.pool_watch import PoolWatch
 from betimes.runtime.settings import Settings
@@ -34,13 +34,6 @@ _log = logging.getLogger("betimes")
 
 SUBMITS_BETWEEN_YIELDS = 64
 """A submit loop that never has to wait lets the others run after so many submits."""
-
-LOOK_EVERY_S = 0.5
-LOOK_AFTER_S = 0.01
-FEW_WAITING = 100
-"""Whoever waits for jobs of other processes looks so often, and soon after a hint if they are few."""
-
-_PRUNED = Ending(status=JobStatus.CANCELLED, reason="pruned")
 
 PRUNE_EVERY_S = 60.0
 PRUNE_AT_ONCE = 1000
@@ -88,11 +81,10 @@ class Engine:
         self._is_opening = False
         self.submits = 0
         self._changed = asyncio.Event()
-        self._look_now = asyncio.Event()
+        self._lookout = Lookout(store, self.journal, self._runs_here)
         self._last: tuple[asyncio.AbstractEventLoop, Worker] | None = None
         self._shutdown: Shutdown | None = None
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
-        self._looker: asyncio.Task[None] | None = None
         self._pool: PoolWatch | None = None
         self._watchdog: Watchdog | None = None
 
@@ -109,7 +101,8 @@ class Engine:
         self.thread = threading.get_ident()
         self.is_closing = self._is_opening = True
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
-        self._changed, self._look_now = asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()
+        self._lookout = Lookout(self.store, self.journal, self._runs_here)
         self._unsubscribe: Callable[[], None] = _nothing
         try:
             await self.store.open(strategy=self._strategy)
@@ -203,7 +196,7 @@ class Engine:
         self._unsubscribe()
         try:
             await self._end_watch()
-            await self._end_waiting()
+            await self._lookout.close()
             await self.journal.listeners.close(self._settings.grace_s)
         finally:
             try:
@@ -212,13 +205,6 @@ class Engine:
                 self.worker = None
                 self.loop = None
                 self._closed.set()
-
-    async def _end_waiting(self) -> None:
-        self.journal.endings.close()
-        if self._looker is not None:
-            self._looker.cancel()
-            await asyncio.wait([self._looker])
-            self._looker = None
 
     @property
     def is_open(self) -> bool:
@@ -243,7 +229,7 @@ class Engine:
     def _hear(self, hint: Hint) -> None:
         if hint is Hint.ENDED:
             self._changed.set()
-            self._look_now.set()
+            self._lookout.hint()
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
 
@@ -293,44 +279,11 @@ class Engine:
             raise SchedulerClosed(
                 "the scheduler is not open, so the job's end cannot be waited for; start it first"
             )
-        found = await self.store.get(job)
-        if found is None:
-            return _PRUNED
-        if found.status.is_terminal:
-            return Ending.of(found)
-        # The scheduler may have been stopped during the look: then nobody is to be told any more.
-        if self._looker is None and self.loop is not None and self.journal.endings.is_open:
-            self._looker = self.loop.create_task(self._look(), context=Variables(), name="betimes-looker")
         attempt = current_attempt.get(None)
         if attempt is None or self._pool is None:
-            return await self.journal.endings.wait(job)
+            return await self._lookout.wait(job)
         with self._pool.waiting(attempt, job):
-            return await self.journal.endings.wait(job)
-
-    async def _look(self) -> None:
-        """Look now and then whether jobs that somebody waits for have ended elsewhere."""
-        endings = self.journal.endings
-        while len(endings):
-            jobs = [job for job in endings.jobs() if not self._runs_here(job)]
-            self._look_now.clear()
-            try:
-                for job, found in await self.store.ended(jobs) if jobs else ():
-                    endings.settle(job.seq, Ending.of(found) if found else _PRUNED)
-            except StoreUnavailable as error:
-                self.journal.counters.store_errors += 1
-                _log.warning("whether jobs have ended could not be looked up; it is tried again: %s", error)
-            hinted = self._look_now if len(jobs) <= FEW_WAITING else asyncio.Event()
-            await self._wait_for(hinted, LOOK_EVERY_S)
-            await self._wait_for(asyncio.Event(), LOOK_AFTER_S)
-        self._looker = None
-
-    async def _wait_for(self, event: asyncio.Event, seconds: float) -> None:
-        """Wait for an event, at most so long."""
-        timer = asyncio.get_running_loop().call_later(seconds, event.set)
-        try:
-            await event.wait()
-        finally:
-            timer.cancel()
+            return await self._lookout.wait(job)
 
     def _runs_here(self, job: Job) -> bool:
         attempt = None if self.worker is None else self.worker.state.in_flight.get(job.seq)
@@ -343,11 +296,11 @@ class Engine:
             self._changed.clear()
             if not any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
                 return
-            await self._wait_for(self._changed, self._settings.poll_s)
+            await wait_for(self._changed, self._settings.poll_s)
             while self.worker is not None and self.worker.state.has_held and not self.is_closing:
                 # While a job runs here there is no need to count: its end, once recorded, is told.
                 self._changed.clear()
-                await self._wait_for(self._changed, self._settings.poll_s)
+                await wait_for(self._changed, self._settings.poll_s)
 
     async def _prune(self) -> None:
         while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
