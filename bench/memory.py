@@ -185,7 +185,6 @@ QUEUE = Row(
         ),
     ),
     targets=(Target(against=QUEUE_LIMIT, at_least=0.3),),
-    shows_cpu=True,
 )
 
 ROWS = (BURST, GROWTH, IDLE, STEADY, TRACED, RESIDENT, QUEUE, THREADS)

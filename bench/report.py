@@ -39,12 +39,18 @@ def _spread(measured: Measured, who: Contender) -> str:
     values = measured.figures(who.name)
     if not values:
         return "not installed"
-    least, greatest = (figure(each, row.unit) for each in (min(values), max(values)))
-    shown = f"{figure(statistics.median(values), row.unit)} ({least.removesuffix(' ' + row.unit)}–{greatest})"
+    shown = f"{figure(statistics.median(values), row.unit)} ({_range(min(values), max(values), row.unit)})"
     for other in row.also:
         more = statistics.median(measured.figures(who.name, other))
         shown += f"; {other.partition('_')[0]} {figure(more, row.unit)}"
     return shown
+
+
+def _range(least: float, greatest: float, unit: str) -> str:
+    """Show two figures, with their unit once if it is the same."""
+    first, last = figure(least, unit), figure(greatest, unit)
+    number, _, first_unit = first.rpartition(" ")
+    return f"{number if last.endswith(f' {first_unit}') else first}–{last}"
 
 
 def _against(measured: Measured, who: Contender) -> str:
