@@ -174,3 +174,7 @@ def test_each_outcome_is_one_event() -> None:
 
 def test_what_may_not_be_retried_is_not_whatever_back_off_was_drawn() -> None:
     assert event_of(Raised(BOOM, may_retry=False), at=NOW, retry_in_us=5) == Errored(NOW, BOOM)
+
+
+def test_a_snooze_may_be_for_no_time_at_all() -> None:
+    assert outcome_of(Snooze(0), RetryPolicy(1), 1) == AskedToSnooze(0)

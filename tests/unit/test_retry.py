@@ -218,3 +218,9 @@ def test_a_policy_is_a_value() -> None:
     assert hash(policy) == hash(RetryPolicy(3))
     with pytest.raises(AttributeError):
         policy.max_attempts = 5  # type: ignore[misc]
+
+
+def test_every_value_may_be_given_by_position() -> None:
+    policy = RetryPolicy(4, 2.0, 30.0, False, (OSError,), (TimeoutError,))
+    assert (policy.max_attempts, policy.base_delay, policy.max_delay, policy.jitter) == (4, 2.0, 30.0, False)
+    assert (policy.retry_on, policy.never) == ((OSError,), (TimeoutError,))

@@ -81,7 +81,7 @@ def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -
     """
     if isinstance(error, Snooze):
         try:
-            return AskedToSnooze(duration_us(error.delay, name="Snooze"))
+            return AskedToSnooze(duration_us(error.delay, name="Snooze", allow_zero=True))
         except BetimesError as wrong:
             return Raised(error_info(wrong), may_retry=False)
     if isinstance(error, Cancel):

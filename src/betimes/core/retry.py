@@ -70,7 +70,6 @@ class RetryPolicy:
         max_delay: Duration | None = 60.0,
         jitter: bool = True,
         retry_on: type[BaseException] | Iterable[type[BaseException]] = (Exception,),
-        *,
         never: type[BaseException] | Iterable[type[BaseException]] = (),
     ) -> None:
         cap = (
