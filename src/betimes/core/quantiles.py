@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 
 _SUB_BITS = 3
 _SUB = 1 << _SUB_BITS
@@ -42,8 +42,8 @@ class Histogram:
     def __init__(self) -> None:
         """Start empty."""
         self._counts = [0] * _BUCKETS
-        self._sum = 0
-        self._max = 0
+        self._sum = 0.0
+        self._max = 0.0
         self.count = 0
         self._waiting: list[float] = []
         self.record = self._waiting.append
@@ -53,17 +53,20 @@ class Histogram:
         """Count what has gathered, if it is more than so many."""
         if len(self._waiting) <= if_more_than:
             return
-        counts = self._counts
-        for duration in self._waiting:
-            us = int(duration) if duration > 0 else 0
-            shift = us.bit_length() - _SUB_BITS - 1
-            index = us if shift < 0 else (shift + 1) * _SUB + (us >> shift) - _SUB
-            counts[index if index < _BUCKETS else _BUCKETS - 1] += 1
-            self._sum += us
-            if us > self._max:
-                self._max = us
-        self.count += len(self._waiting)
-        self._waiting.clear()
+        waiting, counts = self._waiting, self._counts
+        waiting.sort()
+        # What lies below zero, after a clock went back, counts as zero.
+        self._sum += sum(islice(waiting, bisect_left(waiting, 0), None))
+        self._max = max(self._max, waiting[-1])
+        self.count += len(waiting)
+        done, index = 0, 0
+        while done < len(waiting):
+            # The bucket of the first one left, and all that fall into it: one look for many.
+            index = min(bisect_right(_ENDS, waiting[done], index), _BUCKETS - 1)
+            end = len(waiting) if index == _BUCKETS - 1 else bisect_left(waiting, _ENDS[index], done)
+            counts[index] += end - done
+            done = end
+        waiting.clear()
 
     def summary(self) -> Quantiles:
         """Summarise what was recorded so far."""
@@ -90,3 +93,7 @@ def _upper(index: int) -> int:
         return index
     shift = index // _SUB - 1
     return ((index % _SUB + _SUB + 1) << shift) - 1
+
+
+_ENDS = [_upper(index) + 1 for index in range(_BUCKETS)]
+"""The first duration beyond each bucket."""
