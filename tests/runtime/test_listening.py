@@ -178,6 +178,29 @@ def test_case_154_a_raising_listener_harms_nobody_and_is_logged_once_for_each_ki
     assert sorted(kind.__name__ for kind in raised if kind) == ["KeyError", "SystemExit", "ValueError"]
 
 
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), GeneratorExit()])
+def test_a_coroutine_listener_hears_on_whatever_it_has_raised(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.listen
+        async def broken(event: JobEvent) -> None:
+            heard.append(event.after)
+            raise error
+
+        @stage.scheduler.task
+        async def work() -> str:
+            return "fine"
+
+        assert await (await work.submit()).result() == "fine"
+
+    play(scene)
+    assert heard == [READY, RUNNING, COMPLETED]
+    assert "raised; the scheduler goes on" in caplog.text
+
+
 def test_case_154_a_slow_listener_delays_nobody(store: StoreMaker) -> None:
     heard: list[float] = []
 

@@ -99,7 +99,11 @@ class _Ear:
         while self.events:
             try:
                 await cast("Awaitable[object]", self.listener(self.events.popleft()))
-            except Exception as error:  # noqa: BLE001 - nothing a listener raises may end its task
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                if self._task.cancelling():  # It is the task itself that is to end.
+                    raise
                 self._note(error)
 
     def _note(self, error: BaseException) -> None:
