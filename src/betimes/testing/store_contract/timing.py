@@ -121,7 +121,9 @@ class TimeContract:
         await stage.report(parked, GivenBack(stage.now, parked="p"))
         stage.advance(31)
         stage.see(await stage.store.rescue({"other"}))
-        assert (await stage.turn()).changes == []
+        late, due = await stage.submit(stage.job(expires_s=0), stage.job(delay_s=1))
+        stage.advance(1)
+        assert {event.seq for event in (await stage.turn()).changes} == {late.seq, due.seq}
         jobs = [taken.job for taken in (runs, retried, snoozed, given_back, parked, lost)]
         assert await stage.statuses_of(*jobs) == [RUNNING, DELAYED, DELAYED, READY, READY, READY]
 
