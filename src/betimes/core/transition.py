@@ -155,7 +155,7 @@ def _reopen(job: Job, step: Transition) -> None:
     _remember_attempt(job, step)
     job.attempt = job.crashes = 0
     job.run_at = step.at
-    job.finished_at = job.expires_at = None
+    job.started_at = job.finished_at = job.expires_at = None
     job.cancel_requested = job.superseded = False
     job.result = job.error = job.reason = None
 
