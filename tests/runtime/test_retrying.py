@@ -242,7 +242,24 @@ def test_a_snooze_comes_back_later_and_uses_no_attempt(store: StoreMaker) -> Non
     play(scene, store=store)
 
 
-@pytest.mark.parametrize("delay", [-1, 0, "soon", None, float("nan")])
+def test_a_snooze_of_no_time_runs_again_at_once_and_uses_no_attempt(store: StoreMaker) -> None:
+    async def scene(stage: Scene) -> None:
+        attempts: list[int] = []
+
+        @stage.scheduler.task
+        async def work(ctx: Context) -> float:
+            attempts.append(ctx.attempt)
+            if len(attempts) < 20:
+                raise Snooze(0)
+            return stage.time
+
+        assert await (await work.submit()).result() == 0.0
+        assert attempts == [1] * 20
+
+    play(scene, store=store)
+
+
+@pytest.mark.parametrize("delay", [-1, "soon", None, float("nan")])
 def test_a_snooze_without_a_duration_fails_the_job(delay: Any) -> None:
     async def scene(stage: Scene) -> None:
         @stage.scheduler.task(retry=5)
