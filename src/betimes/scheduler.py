@@ -263,6 +263,7 @@ class Scheduler(Registrar, Submitting):
                 "the scheduler is not open, so its jobs cannot be looked at: enter 'async with scheduler:' "
                 "or 'async with scheduler.client():'"
             )
+        self._engine.check_here()
         return self._store
 
     async def _find(self, job_id: str) -> Job | None:

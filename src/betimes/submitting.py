@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from itertools import islice
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from betimes.blocking import call_from_thread
@@ -40,7 +41,7 @@ class Submitting:
     async def _submit(self, spec: JobSpec, options: SubmitOptions | None, payload: bytes) -> JobHandle[Any]:
         # What `Engine.submit` does, less a coroutine for each job: this is the hottest call there is.
         engine = self._engine
-        if engine.is_closing or engine.loop is None:
+        if engine.is_closing or engine.thread != get_ident():
             engine.check_open()
         kept, changes = await engine.store.submit((self._maker.make(spec, payload, options),))
         engine.journal.changes(changes)

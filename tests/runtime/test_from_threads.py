@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -326,6 +326,57 @@ def test_a_stop_from_a_thread_job_is_refused(scheduler: Scheduler) -> None:
         assert stop.submit_blocking().wait(timeout=WAIT_S) is COMPLETED
     assert len(errors) == 1
     assert "a job cannot await stop()" in errors[0]
+
+
+def test_calls_on_another_loop_are_refused_and_harm_nothing(scheduler: Scheduler) -> None:
+    async def main() -> None:
+        @scheduler.task
+        async def work() -> int:
+            return 1
+
+        async def elsewhere() -> None:
+            calls: list[Callable[[], Awaitable[object]]] = [
+                work.submit,
+                lambda: scheduler.submit_many([work.bind()]),
+                lambda: scheduler.submit_graph({"one": work.bind()}),
+                handle.status,
+                handle.result,
+                handle.cancel,
+                handle.explain,
+                scheduler.metrics,
+                scheduler.jobs,
+                scheduler.drain,
+                scheduler.stop,
+                scheduler.start,
+                lambda: scheduler.pause_queue("default"),
+            ]
+            for call in calls:
+                with pytest.raises(ConfigurationError, match="runs on another event loop"):
+                    await call()
+
+        async with scheduler:
+            handle = await work.submit()
+            await asyncio.to_thread(asyncio.run, elsewhere())
+            assert await handle.result(timeout=WAIT_S) == 1
+            assert (await scheduler.metrics()).submitted == 1
+
+    asyncio.run(main())
+
+
+def test_a_scheduler_whose_loop_has_gone_says_so() -> None:
+    scheduler = Scheduler()
+
+    async def start_only() -> None:
+        await scheduler.start()
+
+    async def use_again(call: Callable[[], Awaitable[object]]) -> None:
+        with pytest.raises(SchedulerClosed, match="event loop ended before stop"):
+            await call()
+
+    asyncio.run(start_only())
+    calls: list[Callable[[], Awaitable[object]]] = [scheduler.start, scheduler.stop, scheduler.drain]
+    for call in [*calls, scheduler.jobs, scheduler.metrics]:
+        asyncio.run(use_again(call))
 
 
 def test_a_call_to_a_loop_that_is_gone_is_answered() -> None:

@@ -93,6 +93,7 @@ class Engine:
     async def open(self, *, is_running: bool) -> None:
         """Open the store, and start a worker if it is to run."""
         if self.loop is not None:
+            self.check_here()
             raise ConfigurationError(
                 "this scheduler is open already: use the one that runs, or make a second Scheduler for the "
                 "store"
@@ -171,8 +172,7 @@ class Engine:
             await self._opened.wait()
         if self.loop is None:
             return
-        if self.loop is not asyncio.get_running_loop():
-            raise ConfigurationError("the scheduler runs on another event loop: stop it there")
+        self.check_here()
         if self.is_closing:
             # Somebody else is at it: make it as quick as this call asks for, and come back when it is done.
             if self._shutdown is not None:
@@ -204,6 +204,7 @@ class Engine:
             finally:
                 self.worker = None
                 self.loop = None
+                self.thread = 0
                 self._closed.set()
 
     @property
@@ -216,15 +217,29 @@ class Engine:
 
         Raises:
             SchedulerClosed: it is not; the text says what to do.
+            ConfigurationError: it is open on another event loop.
         """
+        self.check_here()
+        if self.is_closing:
+            state = "still opening" if self._is_opening else "stopping"
+            raise SchedulerClosed(f"the scheduler is {state}, and takes no work now")
+
+    def check_here(self) -> None:
+        """Refuse to go on unless the store is open on the running event loop; errors as `check_open`."""
         if self.loop is None:
             raise SchedulerClosed(
                 "the scheduler is not open: enter 'async with scheduler:' (or 'async with "
                 "scheduler.client():' to submit only), or await scheduler.start()"
             )
-        if self.is_closing:
-            state = "still opening" if self._is_opening else "stopping"
-            raise SchedulerClosed(f"the scheduler is {state}, and takes no work now")
+        if self.loop.is_closed():
+            raise SchedulerClosed(
+                "the scheduler's event loop ended before stop(), and its worker with it: make a new Scheduler"
+            )
+        if self.loop is not asyncio.get_running_loop():
+            raise ConfigurationError(
+                "the scheduler runs on another event loop: await its calls there, or use submit_threadsafe() "
+                "and submit_blocking(), which may be called in any thread"
+            )
 
     def _hear(self, hint: Hint) -> None:
         if hint is Hint.ENDED:
@@ -240,7 +255,7 @@ class Engine:
 
     async def submit(self, jobs: Sequence[Job]) -> list[Job]:
         """Keep new jobs, all or none, as durably as the store can."""
-        if self.is_closing or self.loop is None:
+        if self.is_closing or self.thread != threading.get_ident():
             self.check_open()
         kept, changes = await self.store.submit(jobs)
         self.journal.changes(changes)
@@ -264,7 +279,9 @@ class Engine:
                 worker.tell(job.seq)
             elif abandon and cancellation.answer is CancelAnswer.CANCELLED:
                 attempt = worker.state.in_flight.get(job.seq)
-                if attempt is not None and not attempt.is_recorded:
+                if attempt is None:
+                    worker.tell(job.seq)  # it may just be coming in, and must not start
+                elif not attempt.is_recorded:
                     worker.give_up(attempt)
         return cancellation.answer
 
@@ -279,6 +296,7 @@ class Engine:
             raise SchedulerClosed(
                 "the scheduler is not open, so the job's end cannot be waited for; start it first"
             )
+        self.check_here()
         attempt = current_attempt.get(None)
         if attempt is None or self._pool is None:
             return await self._lookout.wait(job)
@@ -327,6 +345,7 @@ class Engine:
         """Take a snapshot."""
         depths = dict.fromkeys(JobStatus, 0)
         if self.loop is not None:
+            self.check_here()
             for of_queue in (await self.store.counts()).values():
                 for status, number in of_queue.items():
                     depths[status] += number
