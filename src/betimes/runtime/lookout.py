@@ -54,7 +54,8 @@ class Lookout:
                 return _PRUNED
             if found.status.is_terminal:
                 return Ending.of(found)
-            if self._looker is None and self._endings.is_open:
+            # One whom a stop has been told of meanwhile looks no more, whoever has started it again since.
+            if self._looker is None and not end.done():
                 loop = asyncio.get_running_loop()
                 self._looker = loop.create_task(self._look(), context=Variables(), name="betimes-looker")
             return await end
