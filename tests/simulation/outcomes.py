@@ -1,0 +1,129 @@
+"""What must hold of each report of an attempt: whether it counts, and what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.simulation.evidence import RETURNED, Execution
+from tests.simulation.lives import Life
+from tests.simulation.plans import End
+from tests.simulation.reckoning import Cause, Reckoning
+from tests.simulation.tally import Met
+
+from betimes.core.events import DeadlinePassed, Errored, GivenBack, Snoozed, Succeeded, Withdrawn
+from betimes.core.job import JobStatus, Micros
+from betimes.core.transition import Transition
+from betimes.ports import Report
+
+DELAYED, READY, RUNNING = JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
+COMPLETED, CANCELLED = JobStatus.COMPLETED, JobStatus.CANCELLED
+
+PLANNED_ERRORS = {"ValueError", "NonRetryableError", "CancelledError"}
+
+
+class Outcomes:
+    """Follows reports.
+
+    Attributes:
+        timed_out: when a timeout was recorded, by version and fence.
+        rescued: when a job was taken from whoever held it under a fence.
+    """
+
+    def __init__(self, model: Reckoning, boottime: Callable[[], Micros]) -> None:
+        self.model = model
+        self.boottime = boottime
+        self.timed_out: dict[tuple[int, int], Micros] = {}
+        self.rescued: dict[tuple[int, int], Micros] = {}
+
+    def reported(self, report: Report, step: Transition | None, sent_at: int) -> None:
+        """Follow one report, and what the store answered."""
+        model, event = self.model, report.event
+        life = model.lives[report.job.seq]
+        is_current = life.status is RUNNING and life.fence == report.fence
+        is_repeated = life.status is not RUNNING and life.fence == report.fence
+        if (step is not None) != (is_current or is_repeated):
+            verb = "refused" if step is None else "taken"
+            model.fail(
+                f"a {type(event).__name__} under fence {report.fence} was {verb}; {life} has {life.fence}"
+            )
+        if step is None:
+            model.tally[Met.STALE_FINISH_REFUSED] += isinstance(event, Succeeded)
+            was_rescued_at = self.rescued.get((report.job.seq, report.fence), -1)
+            model.tally[Met.RESCUE_WON] += was_rescued_at >= sent_at
+        elif is_current:
+            self._ended(life, report, step)
+        elif step.after is not life.status:
+            model.fail(f"a report sent again was answered {step.after.value}, but {life} stands")
+        else:
+            model.tally[Met.REPORT_REPEATED] += 1
+            model.made[life.seq, RUNNING, step.after] += 1  # so its worker tells its listeners
+
+    def _ended(self, life: Life, report: Report, step: Transition) -> None:
+        model, event, after = self.model, report.event, step.after
+        execution = model.evidence.executions.get((life.seq, life.fence))
+        worker = life.worker or ""
+        if isinstance(event, Errored):
+            self._check_error(life, event)
+        model.tally[Met.FINISH_WON] += not model.leases.holds(worker, self.boottime())
+        model.tally[Met.CANCEL_SWALLOWED] += after is CANCELLED and isinstance(event, Succeeded)
+        if after is COMPLETED:
+            self._check_completion(life, execution, step.result)
+        if after is CANCELLED and not _is_early(event) and execution is not None and execution.is_running:
+            model.fail(f"{life} ended CANCELLED while {execution} still ran")
+        if isinstance(event, DeadlinePassed):
+            self.timed_out[life.seq, life.fence] = model.now()
+        model.made[life.seq, RUNNING, after] += 1
+        self._check_withdrawal(life, event, execution)
+        model.enter(life, after, Cause.REPORT)
+        if after in {READY, DELAYED}:
+            self._go_on(life, event)
+
+    def _check_withdrawal(self, life: Life, event: object, execution: Execution | None) -> None:
+        """Nobody's attempt is cancelled unless somebody, or its own code, has asked for it."""
+        asked_itself = execution is not None and execution.how == End.CANCEL
+        is_error = isinstance(event, Errored) and _kind(event) == "CancelledError"
+        is_planned = execution is not None and execution.how == End.CANCELLED_ERROR
+        is_withdrawn = isinstance(event, Withdrawn) or (is_error and not is_planned)
+        if is_withdrawn and not (life.is_cancel_asked or asked_itself):
+            self.model.fail(f"{life} was withdrawn, and nobody had asked for it: {execution}")
+
+    def _check_error(self, life: Life, event: Errored) -> None:
+        is_stopped = _is_end_of_worker(event) and life.spec.at_most_once
+        if _kind(event) not in PLANNED_ERRORS and not is_stopped:
+            self.model.fail(f"the code of {life} broke: {event.error} {event.error.traceback}")
+
+    def _go_on(self, life: Life, event: object) -> None:
+        tally = self.model.tally
+        if isinstance(event, Errored | DeadlinePassed):
+            life.used += 1
+            life.earliest = event.at + (event.retry_in_us or 0)
+            tally[Met.RETRIED] += 1
+            if event.retry_in_us is None or life.used >= life.max_attempts:
+                self.model.fail(f"{life} has used {life.used} attempts of {life.max_attempts}, and goes on")
+        elif isinstance(event, Snoozed):
+            life.earliest = event.at + event.delay_us
+            tally[Met.SNOOZED] += 1
+        elif isinstance(event, GivenBack):
+            life.parked = event.parked
+            tally[Met.PARKED] += event.parked is not None
+            tally[Met.GIVEN_BACK] += event.parked is None
+
+    def _check_completion(self, life: Life, execution: Execution | None, result: bytes | None) -> None:
+        if execution is None or execution.how != RETURNED:
+            self.model.fail(f"{life} was recorded COMPLETED, and nothing has completed it: {execution}")
+        elif result != str(execution.number).encode():
+            self.model.fail(f"{life} was recorded with result {result!r}, and {execution} completed it")
+
+
+def _kind(event: Errored) -> str:
+    return event.error.type.rpartition(".")[2]
+
+
+def _is_end_of_worker(event: object) -> bool:
+    """Say whether a stopping worker has ended an attempt that it cannot give back, as it may start once."""
+    return isinstance(event, Errored) and _kind(event) == "SchedulerClosed"
+
+
+def _is_early(event: object) -> bool:
+    """Say whether an outcome is recorded although the code may still run."""
+    return isinstance(event, DeadlinePassed | GivenBack) or _is_end_of_worker(event)

@@ -1,0 +1,174 @@
+"""The code of the simulated jobs. It follows its plan, and writes down what happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from tests.simulation.evidence import RETURNED, Evidence, Execution, Host
+from tests.simulation.loops import pass_time
+from tests.simulation.plans import Act, End, Plan, Task
+
+from betimes import Scheduler
+from betimes.core.outcome import Outcome
+from betimes.errors import Cancel, NonRetryableError, Snooze
+from betimes.ports import Executor, Run
+from betimes.runtime.context import Context
+
+SWALLOWED_S = 0.4
+"""How much longer code goes on after each cancellation it swallows."""
+
+
+class Worksite(Host, Protocol):
+    """The process, as its jobs' code sees it."""
+
+    evidence: Evidence
+    plans: dict[str, Plan]
+    in_thread: _Call | None
+
+    def die(self) -> bool:
+        """Crash, if crashes are still to happen."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A thread job's call on its way from the function to the executor that gives it its duration."""
+
+    execution: Execution
+    act: Act
+
+
+def register(scheduler: Scheduler, site: Worksite, *, knows_rare: bool) -> dict[Task, Any]:
+    """Register the tasks of one process; it may be of an older version that lacks one."""
+
+    async def walk(plan: str, ctx: Context) -> int:
+        return await _walk(site, plan, ctx)
+
+    def crunch(plan: str, ctx: Context) -> int:
+        return _crunch(site, plan, ctx)
+
+    tasks: dict[Task, Any] = {
+        Task.WALK: scheduler.task(name=Task.WALK.value)(walk),
+        Task.CRUNCH: scheduler.task(name=Task.CRUNCH.value)(crunch),
+        Task.ONCE: scheduler.task(name=Task.ONCE.value, delivery="at_most_once")(walk),
+    }
+    if knows_rare:
+        tasks[Task.RARE] = scheduler.task(name=Task.RARE.value)(walk)
+    return tasks
+
+
+async def _walk(site: Worksite, name: str, context: Context) -> int:
+    execution = site.evidence.begin(site, context)
+    act = site.plans[name].act(execution.nth)
+    how = "cancelled"
+    try:
+        await _take(act, site)
+        if act.end is End.DIE and site.die():
+            await asyncio.get_running_loop().create_future()
+        how = act.end.value
+        _end(act)
+        how = RETURNED
+        return execution.number
+    finally:
+        site.evidence.end(execution, "snoozed" if how == End.SNOOZE else how)
+
+
+async def _take(act: Act, site: Worksite) -> None:
+    """Let the act's time pass; each cancellation it swallows makes it longer."""
+    loop = asyncio.get_running_loop()
+    until, left_to_swallow = loop.time() + act.seconds, act.swallows
+    while (left := until - loop.time()) > 0:
+        try:
+            await pass_time(left)
+        except asyncio.CancelledError:
+            if site.is_dead or not left_to_swallow:
+                raise
+            left_to_swallow -= 1
+            until = max(until, loop.time()) + SWALLOWED_S
+
+
+def _end(act: Act) -> None:
+    if act.end is End.RAISE:
+        raise ValueError("as planned")
+    if act.end is End.NEVER_AGAIN:
+        raise NonRetryableError("as planned")
+    if act.end is End.SNOOZE:
+        raise Snooze(0.5)
+    if act.end is End.CANCEL:
+        raise Cancel("as planned")
+    if act.end is End.CANCELLED_ERROR:
+        raise asyncio.CancelledError
+
+
+def _crunch(site: Worksite, name: str, context: Context) -> int:
+    execution = site.evidence.begin(site, context)
+    act = site.plans[name].act(execution.nth)
+    site.in_thread = _Call(execution, act)
+    _end(act)
+    return execution.number
+
+
+class VirtualThreads(Executor):
+    """The lane `thread` on virtual time: the function runs inline, and returns when its act's time is over.
+
+    Like a thread it cannot be cancelled; code that looks at its flag ends a little after it is told to.
+    """
+
+    lane = "thread"
+
+    def __init__(self, slots: int, site: Worksite, rng: Random) -> None:
+        self.slots = slots
+        self._site = site
+        self._rng = rng
+        self._ended: Callable[[Run, Outcome], None] | None = None
+        self._calls: dict[Run, tuple[_Call, asyncio.TimerHandle]] = {}
+
+    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+        """Use the running loop."""
+        self._ended = ended
+
+    def start(self, run: Run) -> None:
+        """Have it begin a little later, as a thread does."""
+        asyncio.get_running_loop().call_later(self._rng.choice((0.0, 0.001)), self._begin, run)
+
+    def _begin(self, run: Run) -> None:
+        site = self._site
+        site.in_thread = None
+        try:
+            outcome = run.context.run(lambda: run.returned(run.invoke()))
+        except BaseException as error:  # noqa: BLE001 - as the real executor: whatever it raises is its outcome
+            outcome = run.raised(error)
+        call = site.in_thread
+        assert call is not None
+        if call.act.end is End.DIE and site.die():
+            return
+        timer = asyncio.get_running_loop().call_later(call.act.seconds, self._return, run, outcome)
+        self._calls[run] = call, timer
+
+    def _return(self, run: Run, outcome: Outcome) -> None:
+        call, _ = self._calls.pop(run)
+        how = RETURNED if call.act.end in {End.RETURN, End.DIE} else call.act.end.value
+        self._site.evidence.end(call.execution, "snoozed" if how == End.SNOOZE else how)
+        assert self._ended is not None
+        self._ended(run, outcome)
+
+    def cancel(self, run: Run) -> None:
+        """Let code that looks at its flag end soon."""
+        if run in self._calls:
+            call, timer = self._calls[run]
+            if not call.act.swallows and not timer.cancelled():
+                timer.cancel()
+                timer = asyncio.get_running_loop().call_later(0.01, self._stop, run)
+                self._calls[run] = call, timer
+
+    def _stop(self, run: Run) -> None:
+        call, _ = self._calls.pop(run)
+        self._site.evidence.end(call.execution, "cancelled")
+        assert self._ended is not None
+        self._ended(run, run.raised(Cancel("told to stop")))
+
+    async def close(self) -> None:
+        """Nothing to end."""

@@ -1,0 +1,364 @@
+"""One simulated run: real schedulers on one real store, first with faults, then without.
+
+In the calm after the faults everything must end; then all processes are stopped, and what is left is
+compared.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.simulation.clients import Clients
+from tests.simulation.evidence import Evidence
+from tests.simulation.loops import SteppedLoop, Stepper, pass_time
+from tests.simulation.plans import QUEUES, Planner, Task
+from tests.simulation.process import Process
+from tests.simulation.progress import LOOK_EVERY_S, Progress
+from tests.simulation.reckoning import Reckoning
+from tests.simulation.settings import CALM, Settings
+from tests.simulation.shared_store import SharedStore
+from tests.simulation.tally import Met, Tally
+from tests.simulation.trace import Trace
+from tests.simulation.witness import Witness
+
+from betimes.core.job import JobStatus
+from betimes.errors import StoreUnavailable
+from betimes.ports import Clock, Store
+from betimes.stores.memory import MemoryStore
+from betimes.stores.sqlite import SqliteStore
+from betimes.testing import VirtualClock
+
+HOME = "home"
+"""In whose name the simulation itself acts."""
+RESCUE_S = 2.0
+BACK_OFF_S = 5.0
+SLACK_S = 2.0
+CALM_BURSTS, BURST, LOOKS_PER_BURST = 8, 4, 7
+"""Work in the calm comes in bursts, with silence in between, in which nothing wakes a worker by chance."""
+LOOKS_BEFORE_DRAIN = 16
+"""After these many looks the operations begun before have come to their end, but for those that wait."""
+REST_S = 240.0
+"""What all the work that may be left at the end of the faults can take, one after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run has shown.
+
+    Attributes:
+        violations: what broke a promise, in order; empty for a good run.
+        tally: what was met.
+        trace: what happened.
+        turns, jobs, executions, virtual_s: how much there was.
+    """
+
+    settings: Settings
+    violations: list[str]
+    tally: Tally
+    trace: Trace
+    turns: int
+    jobs: int
+    executions: int
+    virtual_s: float
+
+    def __str__(self) -> str:
+        broken = "\n".join(self.violations[:5])
+        return f"{self.settings.name}: {self.settings}\n{self.trace.tail()}\n\nbroken:\n{broken}"
+
+
+class World:
+    """Everything of one run."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.settings = settings
+        self._rng = Random(f"world {settings.seed}")
+        self._clock = clock = VirtualClock()
+        self.tally = Tally()
+        self.violations: list[str] = []
+        self.trace = Trace(clock.monotonic)
+        self._home = SteppedLoop(clock, settings.seed, lambda text: self._fail(f"at home: {text}"))
+        self._stepper = Stepper(clock, self._rng)
+        self._stepper.loops.append(self._home)
+        self._shared = shared = SharedStore(
+            lambda: _new_store(settings, clock, folder),
+            self._home,
+            self.trace,
+            each_its_own=settings.store == "sqlite-each",
+        )
+        evidence = Evidence(clock.monotonic, self.tally, self._fail)
+        self._model = Reckoning(evidence, self.tally, now=clock.now, fail=self._fail, peek=shared.peek)
+        self._witness = Witness(self._model, clock.boottime)
+        shared.witness = self._witness
+        planner = Planner(Random(f"plans {settings.seed}"), ids=settings.ids, keys=settings.keys)
+        self._plans = planner.plans
+        self._clients = Clients(Random(f"clients {settings.seed}"), planner, self._model)
+        self._processes: list[Process] = []
+        self._is_faulty, self._is_over = True, False
+
+    def _fail(self, text: str) -> None:
+        if self._is_over:
+            return
+        self.trace.add(f"!!! {text}")
+        self.violations.append(text)
+
+    @property
+    def _alive(self) -> list[Process]:
+        return [process for process in self._processes if not process.is_dead]
+
+    # --- the run
+
+    def run(self) -> Outcome:
+        """Run it to its end, or to the first broken promise."""
+        watch = _LogWatch(self._fail)
+        with watch:
+            self._home.run_until_complete(self._shared.open())
+            director = self._home.create_task(self._direct(), name="director")
+            try:
+                self._stepper.run(lambda: bool(self.violations) or director.done())
+                if director.done() and not director.cancelled() and (error := director.exception()):
+                    raise error
+            finally:
+                self._clean_up()
+        return Outcome(
+            settings=self.settings,
+            violations=self.violations,
+            tally=self.tally,
+            trace=self.trace,
+            turns=self._stepper.turns,
+            jobs=len(self._model.lives),
+            executions=len(self._model.evidence.executions),
+            virtual_s=self._clock.monotonic(),
+        )
+
+    async def _direct(self) -> None:
+        for number in range(self.settings.processes):
+            # A worker that does not know a task may take its jobs, and park them until the next poll.
+            polls_often = self.settings.poll_s < self.settings.lease_s
+            self._start(knows_rare=number == 0 or not polls_often or self._rng.random() < 0.4)
+        if self.settings.has_client:
+            self._start(knows_rare=True, is_client=True)
+        await self._faults()
+        await self._calm()
+        await self._stop_all()
+        self._check_end()
+
+    @property
+    def _workers(self) -> list[Process]:
+        return [process for process in self._alive if not process.is_client]
+
+    def _start(self, *, knows_rare: bool, is_client: bool = False) -> None:
+        name = f"p{len(self._processes)}"
+        process = Process(
+            name,
+            self.settings,
+            self._shared,
+            clock=self._clock,
+            evidence=self._model.evidence,
+            plans=self._plans,
+            tally=self.tally,
+            knows_rare=knows_rare,
+            is_client=is_client,
+            may_die=lambda: self._is_faulty,
+            fail=self._fail,
+        )
+        process.store.faults = self.settings.faults if self._is_faulty else CALM
+        self._processes.append(process)
+        self._stepper.loops.append(process.loop)
+        self.trace.add(f"{name}: starts, knows rare: {knows_rare}")
+
+    # --- faults
+
+    async def _faults(self) -> None:
+        """Do everything that is to be done while faults are on, each at a time drawn by chance."""
+        settings, rng = self.settings, self._rng
+        plan: list[tuple[float, Callable[[], None]]] = []
+        for number, act in (
+            (settings.operations, self._operate),
+            (settings.crashes, self._crash),
+            (settings.pauses, self._pause),
+            (settings.outages, self._cut_off),
+            (settings.stops, self._stop),
+        ):
+            plan += [(rng.uniform(0.0, settings.faulty_s), act) for _ in range(number)]
+        plan.sort(key=lambda entry: entry[0])
+        for at, act in plan:
+            await pass_time(max(0.0, at - self._clock.monotonic()))
+            self._replace_the_dead()
+            act()
+        await pass_time(max(0.0, settings.faulty_s - self._clock.monotonic()))
+
+    def _replace_the_dead(self) -> None:
+        """Keep as many processes as there are to be, of which one knows every task."""
+        missing = self.settings.processes - len(self._workers)
+        for _ in range(missing if self._rng.random() < 0.5 or not self._workers else 0):
+            self._start(knows_rare=True)
+
+    def _operate(self) -> None:
+        up = [process for process in self._alive if process.is_up]
+        if up:
+            self._clients.operate(self._rng.choice(up))
+
+    def _crash(self) -> None:
+        if self._alive:
+            process = self._rng.choice(self._alive)
+            self.trace.add(f"{process.name}: crashes")
+            process.crash()
+
+    def _pause(self) -> None:
+        """Pause a process, often for longer than its lease."""
+        if not self._alive:
+            return
+        process = self._rng.choice(self._alive)
+        seconds = self.settings.lease_s * self._rng.uniform(0.2, 2.5)
+        self.trace.add(f"{process.name}: pauses for {seconds:.2f} s")
+        self.tally[Met.PAUSED] += seconds > self.settings.lease_s
+        process.hold()
+        self._home.call_later(seconds, process.go_on)
+
+    def _cut_off(self) -> None:
+        """Let nothing of a process get through for a while."""
+        if not self._alive:
+            return
+        store = self._rng.choice(self._alive).store
+        store.is_out = True
+        self._home.call_later(
+            self.settings.lease_s * self._rng.uniform(0.1, 1.5), setattr, store, "is_out", False
+        )
+
+    def _stop(self) -> None:
+        """Have a process stop as its owner would."""
+        rng = self._rng
+        process = rng.choice(self._alive) if self._alive else None
+        if process is not None and process.is_up:
+            again = rng.random() < 0.5
+            cancel, timeout = rng.random() < 0.3, rng.choice((None, 0.0, 0.5))
+            self.trace.add(f"{process.name}: stops, cancel={cancel} timeout={timeout} again={again}")
+            process.ask_to_stop(then_start_again=again, cancel_running=cancel, timeout=timeout)
+
+    # --- the calm
+
+    async def _calm(self) -> None:
+        settings = self.settings
+        self._is_faulty = False
+        for process in self._alive:
+            process.store.faults, process.store.is_out = CALM, False
+            process.go_on()
+        for queue in list(self._witness.paused):
+            self._shared.resume_queue(HOME, queue)
+        if not any(process.is_up for process in self._workers):
+            self._start(knows_rare=True)
+        self.trace.add("calm")
+        # What is slowly on its way, there or back, is a fault that has not ended yet.
+        await pass_time(
+            2 * max(settings.faults.slow_s, settings.faults.stuck_s, 10 * settings.faults.latency_s)
+        )
+        for queue in QUEUES:
+            self._shared.resume_queue(HOME, queue)
+        if not any(Task.RARE in process.tasks for process in self._workers):
+            self._start(knows_rare=True)
+        await pass_time(settings.lease_s + RESCUE_S + settings.poll_s + BACK_OFF_S + SLACK_S)
+        await self._watch()
+
+    async def _watch(self) -> None:
+        """See that everything goes on as it should: what was left by the faults, and some more work."""
+        progress, more = Progress(self._witness, self._clients), CALM_BURSTS * LOOKS_PER_BURST
+        deadline = self._clock.monotonic() + REST_S
+        while self._clock.monotonic() < deadline:
+            progress.look(self._alive, self._clock.monotonic())
+            if more > 0:
+                for _ in range(0 if more % LOOKS_PER_BURST else BURST):
+                    self._operate()
+            elif more == -LOOKS_BEFORE_DRAIN:
+                self._drain()
+            elif all(life.status.is_terminal for life in self._model.lives) and not self._are_clients_busy:
+                return
+            more -= 1
+            await pass_time(LOOK_EVERY_S)
+        left = [str(life) for life in self._model.lives if not life.status.is_terminal]
+        self._fail(f"after {REST_S} s in the calm these have not ended: {left}")
+
+    def _drain(self) -> None:
+        for process in self._alive:
+            if process.is_up:
+                process.spawn(self._clients.drain(process), "drain")
+
+    @property
+    def _are_clients_busy(self) -> bool:
+        return any(process.is_up and process.is_busy for process in self._alive)
+
+    async def _stop_all(self) -> None:
+        for process in self._alive:
+            if process.is_up:
+                process.ask_to_stop()
+        deadline = self._clock.monotonic() + 60.0
+        while self._alive and self._clock.monotonic() < deadline:
+            await pass_time(LOOK_EVERY_S)
+        if self._alive:
+            self._fail(f"{[process.name for process in self._alive]} do not stop")
+
+    def _check_end(self) -> None:
+        """Compare everything once more: what is recorded, what is counted, and what was executed."""
+        self._shared.look()
+        for life in self._model.lives:
+            executions = self._model.evidence.of(life.seq)
+            if life.status is JobStatus.COMPLETED and not any(
+                one.number == _result(life.final) for one in executions
+            ):
+                self._fail(f"{life} is COMPLETED, and no execution has its result")
+        for process in self._processes:
+            for told, times in process.told.items():
+                if times > self._model.made[told]:
+                    self._fail(f"a listener in {process.name} was told {times} times of {told}")
+        for lease in self._model.leases:
+            if self._model.running(lease.info.id):
+                self._fail(f"{lease.info.id} still holds jobs")
+
+    def _clean_up(self) -> None:
+        self._is_over = True
+        for process in self._processes:
+            process.bury()
+        self._home.run_until_complete(self._shared.close())
+        self._home.end()
+
+
+def _result(final: tuple[object, ...] | None) -> int | None:
+    result = None if final is None else final[1]
+    return int(result) if isinstance(result, bytes) else None
+
+
+def _new_store(settings: Settings, clock: Clock, folder: Path) -> Store:
+    if settings.store == "memory":
+        return MemoryStore(clock=clock)
+    return SqliteStore(folder / f"{settings.name}.db", clock=clock, inline=True)
+
+
+class _LogWatch(logging.Handler):
+    """What the scheduler logs as an error of its own is a broken promise, too."""
+
+    def __init__(self, fail: Callable[[str], None]) -> None:
+        super().__init__(level=logging.WARNING)
+        self._fail = fail
+        self._log = logging.getLogger("betimes")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, StoreUnavailable):
+            self._fail(f"logged: {record.getMessage()}: {error!r}")
+
+    def __enter__(self) -> None:
+        self._propagates = self._log.propagate
+        self._log.propagate = False
+        self._log.addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._log.removeHandler(self)
+        self._log.propagate = self._propagates
+
+
+def simulate(settings: Settings, folder: Path) -> Outcome:
+    """Run one simulation; `folder` is for a store's file."""
+    return World(settings, folder).run()
