@@ -13,7 +13,8 @@ NOT_YET = 0
 STEP_S = 0.005
 """A steady load comes in steps of so long, a handful of jobs each."""
 IDLE_S = 0.003
-"""An idle scheduler is left alone for so long before the next job."""
+DURABLE_IDLE_S = 0.02
+"""An idle scheduler is left alone for so long before the next job; on disk until the last end is recorded."""
 
 
 class Latencies:
@@ -106,6 +107,7 @@ async def pace(
     *,
     per_second: int | None = None,
     is_waiting: bool = False,
+    idle_s: float = IDLE_S,
 ) -> dict[str, float]:
     """Submit jobs by their number at a fixed rate, and return how long they took to start.
 
@@ -115,6 +117,7 @@ async def pace(
         per_second: how many go a second, in steps of `STEP_S`; None: each when the one before has started and
             a pause is over, so that everything is idle.
         is_waiting: a submit has to wait for something, so that those of a step go side by side.
+        idle_s: that pause.
     """
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -124,7 +127,7 @@ async def pace(
             await submit(number)
             while not latencies.has_started(number):  # noqa: ASYNC110 - jobs tell it from any thread
                 await asyncio.sleep(IDLE_S)
-            await asyncio.sleep(IDLE_S)
+            await asyncio.sleep(idle_s)
             continue
         if number % round(per_second * STEP_S) == 0:
             due += STEP_S

@@ -118,9 +118,9 @@ IDLE = Row(
     unit="µs",
     also=("p99_us",),
     contenders=(
-        _contender("limit", PIPELINE, "starts", 30, jobs=200),
-        _contender("ours", OURS, "starts", 30, jobs=200),
-        _contender("peer", HUEY + ", polling every 1 ms", "huey:durable_starts", 30, jobs=200, poll_s=0.001),
+        _contender("limit", PIPELINE, "starts", 30, jobs=100),
+        _contender("ours", OURS, "starts", 30, jobs=100),
+        _contender("peer", HUEY + ", polling every 1 ms", "huey:durable_starts", 30, jobs=100, poll_s=0.001),
         _contender("peer", HUEY + ", 0.1 s and more, as it comes", "huey:durable_starts", 10, jobs=20),
     ),
     targets=(Target(against=PIPELINE, at_most=1.5),),

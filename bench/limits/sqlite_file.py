@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from bench.clockwork import Latencies, Stopwatch, pace
+from bench.clockwork import DURABLE_IDLE_S, Latencies, Stopwatch, pace
 from bench.limits.raw_file import GroupWriter, RawFile
 from bench.ours.durable import FILE, fill
 
@@ -105,7 +105,9 @@ def starts(jobs: int, folder: Path, per_second: int | None = None) -> dict[str, 
     async def main() -> dict[str, float]:
         worker = _Worker(file, latencies)
         pump = asyncio.create_task(worker.run())
-        figures = await pace(worker.submit, latencies, per_second=per_second, is_waiting=True)
+        figures = await pace(
+            worker.submit, latencies, per_second=per_second, is_waiting=True, idle_s=DURABLE_IDLE_S
+        )
         pump.cancel()
         return figures
 
@@ -144,6 +146,7 @@ class _Worker:
     async def _job(self, claimed: tuple[Any, ...]) -> None:
         self._latencies.started(self._numbers.pop(claimed[0]))
         self._ended.append(claimed)
+        self._wake.set()
 
 
 def _file(folder: Path) -> RawFile:

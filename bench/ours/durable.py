@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bench.clockwork import Latencies, Stopwatch, pace
+from bench.clockwork import DURABLE_IDLE_S, Latencies, Stopwatch, pace
 from betimes import Scheduler
 from betimes.tasks import Task
 
@@ -149,6 +149,8 @@ def starts(jobs: int, folder: Path, per_second: int | None = None) -> dict[str, 
             await job.submit(number)
 
         async with scheduler:
-            return await pace(submit, latencies, per_second=per_second, is_waiting=True)
+            return await pace(
+                submit, latencies, per_second=per_second, is_waiting=True, idle_s=DURABLE_IDLE_S
+            )
 
     return asyncio.run(main())

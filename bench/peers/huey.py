@@ -12,7 +12,7 @@ from pathlib import Path
 from huey import Huey, MemoryHuey, SqliteHuey
 from huey.consumer import Consumer
 
-from bench.clockwork import IDLE_S, Countdown, Latencies, Stopwatch
+from bench.clockwork import DURABLE_IDLE_S, IDLE_S, Countdown, Latencies, Stopwatch
 from bench.pending import Weighing
 
 WARM_UP = 200
@@ -57,7 +57,7 @@ def starts(jobs: int, poll_s: float = POLL_S) -> dict[str, float]:
     return _starts(MemoryHuey(immediate=False), jobs, poll_s)
 
 
-def _starts(huey: Huey, jobs: int, poll_s: float) -> dict[str, float]:
+def _starts(huey: Huey, jobs: int, poll_s: float, idle_s: float = IDLE_S) -> dict[str, float]:
     latencies = Latencies(jobs)
 
     @huey.task(retries=2)
@@ -67,7 +67,7 @@ def _starts(huey: Huey, jobs: int, poll_s: float) -> dict[str, float]:
     consumer = _consumer(huey, 1, poll_s)
     consumer.start()
     for number in range(jobs):
-        time.sleep(IDLE_S + number % 7 * poll_s / 7)  # not in step with the consumer's own looks
+        time.sleep(idle_s + number % 7 * poll_s / 7)  # not in step with the consumer's own looks
         latencies.submitted(number)
         job(number)
         while not latencies.has_started(number):
@@ -130,7 +130,7 @@ def drain(jobs: int, workers: int, folder: Path) -> dict[str, float]:
 
 def durable_starts(jobs: int, folder: Path, poll_s: float = POLL_S) -> dict[str, float]:
     """Submit one job at a time to a SQLite file."""
-    return _starts(_durable(folder), jobs, poll_s)
+    return _starts(_durable(folder), jobs, poll_s, DURABLE_IDLE_S)
 
 
 def _durable(folder: Path) -> SqliteHuey:
