@@ -240,6 +240,28 @@ def test_case_044_a_cancel_between_claim_and_start_keeps_the_code_from_running()
     play(scene, store=slow)
 
 
+def test_case_044_an_abandoned_claim_is_not_started_either() -> None:
+    async def scene(stage: Scene) -> None:
+        ran: list[int] = []
+
+        @stage.scheduler.task
+        async def work() -> None:
+            ran.append(1)
+
+        gate = line_of(stage).hold("exchange", answers=True)
+        handle = await work.submit()
+        await gate.came.wait()
+        assert await handle.cancel(abandon=True) is CancelAnswer.CANCELLED
+        gate.opened.set()
+        await stage.settle()
+        assert (ran, await handle.status()) == ([], CANCELLED)
+        metrics = await stage.scheduler.metrics()
+        assert (metrics.attempts, metrics.in_flight, metrics.stuck) == (0, 0, 0)
+        assert await (await work.submit()).wait(timeout=1) is COMPLETED
+
+    play(scene, store=slow, checked=False, witnessed=False)
+
+
 def test_a_cancel_whose_answer_is_late_is_obeyed_all_the_same() -> None:
     async def scene(stage: Scene) -> None:
         told: list[float] = []
