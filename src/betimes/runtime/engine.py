@@ -273,15 +273,16 @@ class Engine:
         """Cancel a job, and tell its code if it runs here."""
         cancellation: Cancellation = await self.store.cancel(job, reason=reason, abandon=abandon)
         self.journal.changes(cancellation.changes)
-        worker = self.worker
-        if worker is not None:
+        worker, found = self.worker, cancellation.job
+        if worker is not None and found is not None:
+            # By its fence: what was claimed since, after an operator took the job back, is not meant.
             if cancellation.answer is CancelAnswer.REQUESTED:
-                worker.tell(job.seq)
+                worker.tell(job.seq, found.fence)
             elif abandon and cancellation.answer is CancelAnswer.CANCELLED:
                 attempt = worker.state.in_flight.get(job.seq)
                 if attempt is None:
-                    worker.tell(job.seq)  # it may just be coming in, and must not start
-                elif not attempt.is_recorded:
+                    worker.tell(job.seq, found.fence)  # it may just be coming in, and must not start
+                elif attempt.fence < found.fence:
                     worker.give_up(attempt)
         return cancellation.answer
 

@@ -81,7 +81,7 @@ class Worker:
         self.chores = Chores()
         self.upkeep = Upkeep(self, store, lease, journal, tasks=tasks, executors=executors)
         self._reports: list[Report] = []
-        self._told_early: set[int] = set()
+        self._told_early: dict[int, int] = {}
         self._wake = asyncio.Event()
         self.is_awake = False
         self.progress = asyncio.Event()
@@ -309,7 +309,7 @@ class Worker:
             self._refuse(job, GivenBack(self._store.now(), f"lane:{task.spec.lane}"))
         elif self.state.phase is not Phase.RUNNING:
             self._refuse(job, GivenBack(self._store.now()))
-        elif job.cancel_requested or job.seq in self._told_early:
+        elif job.cancel_requested or job.fence <= self._told_early.get(job.seq, 0):
             self._refuse(job, Withdrawn(self._store.now()))
         elif job.seq in self.state.in_flight:
             # Others abandoned the attempt that runs here, and took the job back: its code must return first.
@@ -372,15 +372,15 @@ class Worker:
         if not attempt.has_returned:
             self._executors[attempt.lane].cancel(attempt)
 
-    def tell(self, seq: int) -> None:
-        """Tell a job's code that its cancel was requested; if it is just being claimed, it will not start."""
+    def tell(self, seq: int, fence: int) -> None:
+        """Tell code up to this fence that its cancel was requested; if just being claimed, it will not start."""
         attempt = self.state.in_flight.get(seq)
-        if attempt is not None:
+        if attempt is None:
+            if self._is_claiming:
+                self._told_early[seq] = fence
+        elif attempt.fence <= fence and not attempt.is_told:
             # Once only: a second `CancelledError` would break into the clean-up after the first.
-            if not attempt.is_told:
-                self.stop_code(attempt)
-        elif self._is_claiming:
-            self._told_early.add(seq)
+            self.stop_code(attempt)
 
     def give_up(self, attempt: Attempt) -> None:
         """Let go of an attempt whose job is no longer its own: nothing it reports counts."""
