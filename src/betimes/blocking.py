@@ -17,6 +17,39 @@ LOOK_EVERY_S = 1.0
 """How often a call that waits looks whether the loop is still there."""
 
 
+END_WITHIN_S = 1.0
+"""How long what is left on a loop of ours may take to end, once it has been cancelled."""
+
+
+def run_on_own_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine on a new event loop, and end what it leaves there.
+
+    As `asyncio.run` does; but that waits for ever for code that swallows its cancellation, and a job's may.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(main)
+    try:
+        loop.run_until_complete(task)
+    finally:
+        try:
+            loop.run_until_complete(_end_all_but_me(task))
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+async def _end_all_but_me(main: asyncio.Task[None]) -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if not main.done():
+        await asyncio.wait([main])
+    if rest:
+        await asyncio.wait(rest, timeout=END_WITHIN_S)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
 class LoopThread:
     """An event loop that runs in a thread of its own while its `with` block lasts."""
 
@@ -26,11 +59,10 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name="betimes-loop", daemon=True)
 
     def _serve(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            runner.run(self._main())
+        run_on_own_loop(self._main())
 
     async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._is_ready.set()
         await self._stop.wait()

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import signal
 import threading
+from types import FrameType
 from typing import TYPE_CHECKING
 
+from betimes.blocking import run_on_own_loop
 from betimes.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,36 +26,41 @@ def run_until_signal(scheduler: Scheduler, drain_s: float) -> None:
     back when the lease is over, as after any crash.
 
     Raises:
-        ConfigurationError: called in another thread than the main one, which alone hears of signals.
+        ConfigurationError: called in another thread than the main one, which alone hears of signals; or
+            where an event loop runs already.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ConfigurationError(
             "run() hears of signals, and only the main thread does: use 'with scheduler.blocking():' here"
         )
-    asyncio.run(_serve(scheduler, drain_s))
+    if asyncio._get_running_loop() is not None:  # noqa: SLF001 - documented, and does not raise
+        raise ConfigurationError(
+            "run() makes an event loop, and one runs here already: write 'async with scheduler:' instead"
+        )
+    run_on_own_loop(_serve(scheduler, drain_s))
 
 
 async def _serve(scheduler: Scheduler, drain_s: float) -> None:
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
 
+    def hear(number: int, _frame: FrameType | None) -> None:
+        # Not `loop.add_signal_handler`: while code blocks the loop, a second signal would then do nothing.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        loop.call_soon_threadsafe(ask, number)
+
     def ask(number: int) -> None:
         _log.info(
             "%s: stopping within %g s; the next signal ends at once", signal.Signals(number).name, drain_s
         )
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
         asked.set()
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, ask, number)
+    before = {number: signal.signal(number, hear) for number in _SIGNALS}
     try:
         async with scheduler:
             await asked.wait()
             await scheduler.stop(timeout=drain_s)
     finally:
         for number, handler in before.items():
-            loop.remove_signal_handler(number)
             signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -48,6 +49,20 @@ async def long():
 
 @scheduler.task
 def stuck():
+    say("begun")
+    time.sleep(600)
+
+@scheduler.task
+async def stubborn():
+    say("begun")
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            say("told")
+
+@scheduler.task
+async def blocks():
     say("begun")
     time.sleep(600)
 
@@ -125,8 +140,6 @@ def statuses(path: Path) -> list[str]:
         assert tables
     scheduler = Scheduler(path, watchdog=None)
 
-    import asyncio  # noqa: PLC0415 - one look
-
     async def look() -> list[str]:
         async with scheduler.client():
             return [job.status.value for job in await scheduler.jobs()]
@@ -203,6 +216,59 @@ def test_case_058_a_stuck_thread_holds_up_neither_the_stop_nor_the_exit(tmp_path
     assert errors.count("did not stop; it is left running") == 1
     if store != "memory:":
         assert statuses(tmp_path / store) == ["ready"]
+
+
+def test_case_052_code_that_swallows_its_cancellation_does_not_hold_up_the_exit(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.db"
+    with program(tmp_path, PROGRAM, str(file), "stubborn", "100ms") as child:
+        child.wait_for("begun")
+        child.signal(signal.SIGTERM)
+        code, errors = child.end()
+    assert code == 0
+    assert "over" in child.said
+    assert errors.count("did not stop; it is left running") == 1
+    assert statuses(file) == ["ready"]
+
+
+def test_p21_a_second_signal_ends_at_once_also_while_code_blocks_the_loop(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.db"
+    with program(tmp_path, PROGRAM, str(file), "blocks", "600s") as child:
+        child.wait_for("begun")
+        child.signal(signal.SIGTERM)
+        wait_until_ignored(child.process.pid)
+        child.signal(signal.SIGINT)
+        code, _ = child.end()
+    assert code in {-signal.SIGINT, -signal.SIGTERM}
+    assert statuses(file) == ["running"]  # until its lease is over
+
+
+STUBBORN_IN_BLOCKING = """
+import asyncio
+from betimes import Scheduler
+
+scheduler = Scheduler(grace=0.1, watchdog=None)
+
+@scheduler.task
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+
+with scheduler.blocking() as blocking:
+    job = stubborn.submit_blocking()
+    while job.status() != "running":
+        pass
+    blocking.stop(timeout=0.1)
+print("over", flush=True)
+"""
+
+
+def test_case_052_it_does_not_hold_up_the_end_of_blocking_either(tmp_path: Path) -> None:
+    with program(tmp_path, STUBBORN_IN_BLOCKING) as child:
+        assert child.end()[0] == 0
+    assert child.said == ["over"]
 
 
 def test_a_job_that_exits_does_not_take_the_process_down(tmp_path: Path) -> None:
@@ -312,6 +378,14 @@ def test_run_is_for_the_main_thread() -> None:
     thread.join(WAIT_S)
     assert len(errors) == 1
     assert "main thread" in str(errors[0])
+
+
+def test_run_is_not_for_where_a_loop_runs() -> None:
+    async def main() -> None:
+        with pytest.raises(ConfigurationError, match="one runs here already"):
+            Scheduler(watchdog=None).run()
+
+    asyncio.run(main())
 
 
 def test_run_refuses_a_drain_that_is_no_duration() -> None:
