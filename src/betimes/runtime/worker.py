@@ -373,7 +373,7 @@ class Worker:
             self._executors[attempt.lane].cancel(attempt)
 
     def tell(self, seq: int, fence: int) -> None:
-        """Tell code up to this fence that its cancel was requested; if just being claimed, it will not start."""
+        """Tell a job's code, up to this fence, of its cancel; a claim on its way will not start."""
         attempt = self.state.in_flight.get(seq)
         if attempt is None:
             if self._is_claiming:
