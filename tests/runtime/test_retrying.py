@@ -54,6 +54,10 @@ def test_without_a_policy_there_is_one_attempt(store: StoreMaker) -> None:
     assert starts_of({"store": store}) == [0.0]
 
 
+def test_case_085_a_retry_happens_with_no_setting_or_service_of_its_own() -> None:
+    assert len(starts_of({}, retry=3)) == 3
+
+
 def test_p11_a_number_is_the_most_attempts(store: StoreMaker) -> None:
     assert len(starts_of({"store": store}, retry=4)) == 4
 

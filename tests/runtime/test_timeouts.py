@@ -171,6 +171,24 @@ def test_case_072_a_stuck_thread_is_recorded_at_its_deadline_and_keeps_its_slot(
     play(scene, store=store, concurrency=8, executors=[InlineExecutor(slots=4, takes_s=takes)])
 
 
+def test_a_drain_does_not_wait_for_code_whose_outcome_is_recorded(store: StoreMaker) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task(timeout=1)
+        async def stubborn() -> None:
+            while stage.time < 50:
+                try:
+                    await pass_time(50)
+                except asyncio.CancelledError:
+                    continue
+
+        await stubborn.submit()
+        await stage.scheduler.drain()
+        assert stage.time == 1.0
+        await pass_time(60)
+
+    play(scene, store=store)
+
+
 def test_what_late_code_returns_or_raises_changes_nothing(store: StoreMaker) -> None:
     async def scene(stage: Scene) -> None:
         @stage.scheduler.task(timeout=1)

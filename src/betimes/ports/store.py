@@ -36,6 +36,8 @@ class Store(ABC):
     - *Guard*: an event about an attempt counts only under the job's fence (P7); fences only grow (P6).
     - *Dependencies*: when a job ends, in the same step each job that waits for it is released or cancelled,
       recursively (P15). *Versions*: at most one version of an id can start.
+    - *Answers* come in the order in which the steps were made, so that a job's submit is heard of before its
+      claim, and listeners hear of everything in order.
     - A `Job` given as a reference means that version (`seq`), and a store answers with its present state;
       the object handed out may be a copy or the store's own record: callers only read it.
     - A method that raises `StoreUnavailable` may or may not have been carried out if the failure came after
