@@ -115,6 +115,19 @@ def test_names_tell_strategies_and_their_parameters_apart() -> None:
     assert repr(AgingPriorityStrategy(2.5)) == "<AgingPriorityStrategy aging:2.5>"
 
 
+def test_a_strategy_without_a_name_has_that_of_its_class_and_not_of_its_parent() -> None:
+    class Reversed(PriorityStrategy):
+        def key(self, job: Sortable) -> int:
+            return job.priority
+
+    class ByAge(SchedulingStrategy):
+        def key(self, job: Sortable) -> int:
+            return job.submitted_at
+
+    assert Reversed().name == f"{__name__}.{Reversed.__qualname__}"
+    assert ByAge().name == f"{__name__}.{ByAge.__qualname__}"
+
+
 def test_the_earliest_due_goes_first_and_then_the_highest_priority() -> None:
     jobs = [
         Waiting(run_at=NOW + 1, priority=1000),

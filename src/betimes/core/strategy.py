@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from betimes.core.job import Micros
 from betimes.core.priority import HIGHEST_PRIORITY
@@ -42,8 +42,8 @@ class SchedulingStrategy(ABC):
     """Gives each job the number that orders it among those that are ready.
 
     A strategy holds no state: equal jobs get equal keys, in every process. `name` is kept in the store,
-    parameters included, and a store refuses a strategy of another name. To write your own, give it a name
-    and a `key`.
+    parameters included, and a store refuses a strategy of another name. To write your own, give it a `key`,
+    and a name, which outlives the renaming of its class.
 
     Example:
         >>> class OldestFirst(SchedulingStrategy):
@@ -53,7 +53,14 @@ class SchedulingStrategy(ABC):
     """
 
     name: str
-    """Stable text that says which strategy this is, with its parameters, such as `aging:0.1`."""
+    """Stable text that says which strategy this is, with its parameters, such as `aging:0.1`; a class that
+    does not say has its module's and its own name."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Name the class after itself, unless it has a name of its own; its parent's would be a lie."""
+        super().__init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            cls.name = f"{cls.__module__}.{cls.__qualname__}"
 
     @abstractmethod
     def key(self, job: Sortable) -> int:
