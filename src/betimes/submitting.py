@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from betimes.blocking import call_from_thread
 from betimes.core.job import Job, JobSpec
+from betimes.core.wording import shown
 from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.handles import JobHandle
 from betimes.runtime.engine import SUBMITS_BETWEEN_YIELDS, Engine
@@ -101,10 +102,9 @@ class Submitting:
             })
         """
         self._engine.check_open()
-        full: dict[str, tuple[BoundJob[Any], tuple[str, ...]]] = {}
-        for name, each in graph.items():
-            bound, names = (each, ()) if isinstance(each, BoundJob) else each
-            full[name] = (bound, tuple([names] if isinstance(names, str) else names))
+        if not isinstance(graph, Mapping):
+            raise ConfigurationError(f"submit_graph() takes a dict from names to calls, not {shown(graph)}")
+        full = {name: _call_and_names(name, each) for name, each in graph.items()}
         order = order_graph(full)
         jobs: dict[str, Job] = {}
         for name in order:
@@ -147,3 +147,17 @@ class Submitting:
             coroutine.close()
             self._engine.check_open()
         return call_from_thread(cast("asyncio.AbstractEventLoop", loop), self._engine.thread, coroutine)
+
+
+def _call_and_names(name: object, given: Any) -> tuple[BoundJob[Any], tuple[str, ...]]:
+    """Return one entry of a graph as the bound call and the names it depends on."""
+    match given:
+        case BoundJob():
+            return given, ()
+        case (bound, str(other)):
+            return bound, (other,)
+        case (bound, Iterable() as names):
+            return bound, tuple(names)
+    raise ConfigurationError(
+        f"{name!r} in the graph is {shown(given)}; it is task.bind(…), or (task.bind(…), [names to wait for])"
+    )

@@ -376,6 +376,12 @@ def test_submitting_something_else_than_a_bound_call_is_refused() -> None:
             scheduler.submit_threadsafe(work)
         with pytest.raises(ConfigurationError, match=r"made with task\.bind"):
             await scheduler.submit_graph({"a": (work, [])})
+        entries: list[Any] = [3, work, (work.bind(),), (work.bind(), 3), (work.bind(), [], [])]
+        for entry in entries:
+            with pytest.raises(ConfigurationError, match=r"'a' in the graph is .*; it is task\.bind"):
+                await scheduler.submit_graph({"a": entry})
+        with pytest.raises(ConfigurationError, match="takes a dict from names to calls"):
+            await scheduler.submit_graph([work.bind()])
         assert await stage.scheduler.jobs() == []
 
     play(scene)
