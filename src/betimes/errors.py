@@ -206,6 +206,8 @@ class NonRetryableError(BetimesError):
 class Snooze(BetimesError):
     """Raise it inside a job: the job runs again later, and no attempt is used.
 
+    A job with `delivery="at_most_once"` cannot: it fails.
+
     Args:
         delay: seconds, a `timedelta`, or text such as `"5m"`.
     """

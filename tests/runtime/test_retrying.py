@@ -299,6 +299,23 @@ def test_p12_a_job_that_may_start_only_once_is_not_retried(store: StoreMaker) ->
     play(scene, store=store)
 
 
+def test_p12_a_job_that_may_start_only_once_cannot_snooze(store: StoreMaker) -> None:
+    async def scene(stage: Scene) -> None:
+        starts: list[int] = []
+
+        @stage.scheduler.task(delivery="at_most_once", retry=5)
+        async def later() -> None:
+            starts.append(1)
+            raise Snooze(1)
+
+        handle = await later.submit()
+        assert await handle.wait() is FAILED
+        assert "only once" in str((await handle.info()).error)
+        assert starts == [1]
+
+    play(scene, store=store)
+
+
 def test_p12_a_stop_does_not_give_a_job_back_that_may_start_only_once(store: StoreMaker) -> None:
     starts: list[str] = []
     clock = VirtualClock()

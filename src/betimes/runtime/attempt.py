@@ -8,7 +8,7 @@ from typing import Any
 
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Succeeded
 from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, Micros
-from betimes.core.outcome import Outcome, outcome_of
+from betimes.core.outcome import AskedToSnooze, Outcome, Raised, outcome_of
 from betimes.core.task import TaskDefinition
 from betimes.errors import JobTimedOut
 from betimes.ports import Report
@@ -100,7 +100,11 @@ class Attempt(Report):
 
     def raised(self, error: BaseException) -> Outcome:
         """Turn an exception into an outcome that keeps nothing of it alive."""
-        return outcome_of(error, self.task.policy_of(self.job.spec), self.number)
+        outcome = outcome_of(error, self.task.policy_of(self.job.spec), self.number)
+        if isinstance(outcome, AskedToSnooze) and self.job.spec.at_most_once:
+            message = "the job may start only once (delivery='at_most_once'), so it cannot run again later"
+            return Raised(ErrorInfo(type="betimes.errors.Snooze", message=message), may_retry=False)
+        return outcome
 
     def back_off_us(self, rng: Random) -> int:
         """Draw how long the job waits for its next attempt after this one has failed."""
