@@ -351,6 +351,8 @@ def _in_short(value: object) -> str:
     elif isinstance(value, Exchange):
         ended = [step and step.after.value for step in value.steps]
         text = f"ended {ended} {_in_short(value.changes)} claimed {_in_short(value.claimed)}"
+    elif isinstance(value, frozenset):
+        text = str(sorted(value))
     elif value is not None:
         text = str(value)
     return text

@@ -24,6 +24,10 @@ class Task(StrEnum):
     """A coroutine that not every process knows."""
 
 
+TASKS = (Task.WALK,) * 3 + (Task.CRUNCH,) * 2 + (Task.ONCE,) * 2 + (Task.RARE,)
+"""How often each is chosen."""
+
+
 class End(StrEnum):
     """How one execution ends."""
 
@@ -100,7 +104,7 @@ class Planner:
         rng = self._rng
         job_id = rng.choice(self._ids) if rng.random() < 0.3 else None
         key = rng.choice(self._keys) if job_id is None and rng.random() < 0.15 else None
-        task = rng.choice((Task.WALK, Task.WALK, Task.WALK, Task.CRUNCH, Task.CRUNCH, Task.ONCE, Task.RARE))
+        task = rng.choice(TASKS)
         acts = self._acts(task)
         has_retry = rng.random() < 0.5
         plan = Plan(

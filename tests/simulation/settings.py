@@ -78,7 +78,7 @@ class Settings:
 def draw(seed: int, store: StoreKind) -> Settings:
     """Draw a run's settings. The store is not part of what is drawn: both see the same weather."""
     rng = Random(f"settings {seed}")
-    lease_s = rng.choice((2.0, 4.0, 8.0))
+    lease_s = rng.choice((1.5, 3.0, 6.0))
     return Settings(
         seed=seed,
         store=store,
@@ -89,7 +89,7 @@ def draw(seed: int, store: StoreKind) -> Settings:
         lease_s=lease_s,
         poll_s=rng.choice((0.5, 2.0, 30.0)),
         grace_s=rng.choice((0.0, 0.5, 2.0)),
-        faulty_s=rng.uniform(10.0, 30.0),
+        faulty_s=rng.uniform(12.0, 30.0),
         operations=rng.randint(30, 90),
         faults=_draw_faults(rng, lease_s),
         crashes=rng.choice((0, 1, 2, 4)),

@@ -12,23 +12,24 @@ from tests.simulation.settings import StoreKind, draw
 from tests.simulation.world import simulate
 
 MODULES = (bugs_of_leases, bugs_of_workers, bugs_of_order, bugs_of_ends)
-SEEDS = range(40)
+SEEDS = range(60)
 FOUND_FIRST = {
-    "at_most_once_is_rescued-memory": 3,
+    "at_most_once_is_given_back-memory": 24,
+    "at_most_once_is_rescued-memory": 8,
     "cancel_is_forgotten_at_the_finish-memory": 3,
-    "finished_job_is_cancelled-memory": 1,
-    "key_is_checked_before_it_is_taken-memory": 1,
+    "key_is_checked_before_it_is_taken-memory": 2,
+    "lost_claim_is_never_reconciled-sqlite": 4,
+    "lost_reports_are_forgotten-memory": 6,
     "poison_is_swallowed_for_ever-memory": 13,
     "replacement_runs_beside_the_old_version-memory": 3,
     "results_are_mixed_up-memory": 3,
-    "results_are_mixed_up-sqlite": 1,
-    "retry_does_not_wait_for_old_code-sqlite": 4,
-    "submit_is_not_recognised-memory": 3,
-    "submit_is_not_recognised-sqlite": 5,
-    "timeout_waits_for_the_code-memory": 2,
-    "unfenced_finish-memory": 7,
-    "unfenced_finish-sqlite": 3,
-    "wake_up_is_lost-memory": 4,
+    "retry_does_not_wait_for_old_code-memory": 3,
+    "retry_does_not_wait_for_old_code-sqlite": 1,
+    "slot_is_released_twice-memory": 2,
+    "submit_is_not_recognised-memory": 1,
+    "unfenced_finish-memory": 13,
+    "unfenced_finish-sqlite": 22,
+    "wake_up_is_lost-memory": 6,
 }
 """Where a bug was seen before: tried first, to save time. It is the whole range that must find it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from tests.simulation.loops import pass_time
@@ -126,6 +127,55 @@ def test_p13_a_cancel_of_a_claim_that_was_lost_does_not_cancel_what_is_taken_bac
 
     clock = VirtualClock()
     assert run_virtual(main(clock), clock=clock) == (CancelAnswer.REQUESTED, COMPLETED)
+
+
+class _HoldsTurns(MemoryStore):
+    """Once it has a gate, the turns of new workers wait before it."""
+
+    def __init__(self, *, clock: VirtualClock) -> None:
+        super().__init__(clock=clock)
+        self.gate: asyncio.Event | None = None
+        self.early: set[str] = set()
+
+    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+        if claim is not None and self.gate is None:
+            self.early.add(claim.worker)
+        elif claim is not None and self.gate is not None and claim.worker not in self.early:
+            await self.gate.wait()
+        return await super().exchange(reports, claim)
+
+
+def test_p13_a_cancel_speaks_of_the_attempt_that_ran_and_not_of_one_that_was_claimed_since() -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        seen: list[str] = []
+        store = _HoldsTurns(clock=clock)
+        here, there = (Scheduler(store, clock=clock, watchdog=None) for _ in range(2))
+
+        def register(scheduler: Scheduler, name: str) -> Any:
+            async def job() -> None:
+                seen.append(f"{name} begins")
+                await hold_out(5.0 if name == "there" else 0.0)
+                seen.append(f"{name} ends")
+
+            return scheduler.task(name="job")(job)
+
+        register(here, "here")
+        job = register(there, "there")
+        async with there:
+            handle = await job.submit()
+            await pass_time(0.5)
+            store.gate = asyncio.Event()
+            async with here:
+                await pass_time(0.5)
+                assert await here.cancel(handle.id) is CancelAnswer.REQUESTED
+                assert await there.cancel(handle.id, abandon=True) is CancelAnswer.CANCELLED
+                await there.retry(handle.id)
+                store.gate.set()
+                assert await (await here.job(handle.id)).wait() is COMPLETED
+        return seen
+
+    clock = VirtualClock()
+    assert run_virtual(main(clock), clock=clock) == ["there begins", "here begins", "here ends", "there ends"]
 
 
 class _CannotCancel(MemoryStore):

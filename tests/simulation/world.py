@@ -232,8 +232,10 @@ class World:
     def _stop(self) -> None:
         """Have a process stop as its owner would."""
         rng = self._rng
-        process = rng.choice(self._alive) if self._alive else None
-        if process is not None and process.is_up:
+        up = [process for process in self._alive if process.is_up]
+        busy = [process for process in up if self._model.evidence.running_in(process)]
+        if up:
+            process = rng.choice(busy or up)
             again = rng.random() < 0.5
             cancel, timeout = rng.random() < 0.3, rng.choice((None, 0.0, 0.5))
             self.trace.add(f"{process.name}: stops, cancel={cancel} timeout={timeout} again={again}")
