@@ -61,3 +61,10 @@ def test_the_bugs_that_must_be_found_are_planted() -> None:
         "wake_up_is_lost",
         "lost_claim_is_never_reconciled",
     } <= set(BUGS)
+
+
+def test_the_page_on_the_simulation_lists_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/simulation.md").read_text("utf-8")
+    _, _, table = page.partition("## The planted bugs")
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(BUGS)
