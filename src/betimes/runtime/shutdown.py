@@ -14,6 +14,12 @@ from betimes.runtime.worker import Worker
 
 _log = logging.getLogger("betimes")
 
+STORE_PATIENCE_S, LAST_PATIENCE_S = 3.0, 0.5
+"""How long each last call of the store may take: usually, and once the limit is over."""
+
+RESERVE_S = 2.0
+"""What is kept of the grace for these, when the store does not even take what is given back."""
+
 
 class Shutdown:
     """Stops one worker so that nothing is lost.
@@ -30,6 +36,7 @@ class Shutdown:
         self._store = store
         self._journal = journal
         self._grace_s = grace_s
+        self._ends_at: float | None = None
 
     async def run(self, *, cancel_running: bool, timeout_s: float | None) -> None:
         """Do all of it; once. The arguments are those of `settle`.
@@ -40,7 +47,7 @@ class Shutdown:
         worker.drain()
         try:
             await self.settle(cancel_running=cancel_running, timeout_s=timeout_s)
-            await self._until(lambda: not worker.state.in_flight, self._grace_s)
+            await self._until(lambda: not worker.state.in_flight, self._grace_left_s())
         except asyncio.CancelledError:
             worker.give_back()
             raise
@@ -52,7 +59,7 @@ class Shutdown:
                     attempt.task.name,
                     attempt.lane,
                 )
-            await worker.finish()
+            await worker.finish(STORE_PATIENCE_S if self._ends_at is None else LAST_PATIENCE_S)
 
     async def settle(self, *, cancel_running: bool, timeout_s: float | None) -> None:
         """Have every outcome recorded; a second time, while the first is under way, it can only be sooner.
@@ -68,7 +75,15 @@ class Shutdown:
             timeout_s = self._grace_s if timeout_s is None else timeout_s
         if not await self._until(lambda: worker.is_settled, timeout_s):
             worker.give_back()
-            await self._until(lambda: worker.is_settled, self._grace_s)
+            self._ends_at = asyncio.get_running_loop().time() + self._grace_s
+            reserve_s = min(RESERVE_S, self._grace_s / 2)
+            await self._until(lambda: worker.is_settled, self._grace_left_s() - reserve_s)
+
+    def _grace_left_s(self) -> float:
+        """Say how long code may still be waited for: after the limit, one grace is for all that comes."""
+        if self._ends_at is None:
+            return self._grace_s
+        return max(0.0, self._ends_at - asyncio.get_running_loop().time())
 
     async def _cancel_all(self) -> None:
         for attempt in list(self._worker.state.held().values()):

@@ -92,8 +92,6 @@ class Worker:
         self._timer: asyncio.TimerHandle | None = None
         self._run_time = journal.counters.run_time.record
 
-    # --- life
-
     async def start(self) -> None:
         """Register, and begin to claim."""
         self._loop = loop = asyncio.get_running_loop()
@@ -115,29 +113,31 @@ class Worker:
         """Claim nothing more; what runs may end."""
         self.state.phase = Phase.DRAINING
 
-    async def finish(self) -> None:
-        """End the pump and give up the lease; only after `drain`."""
+    async def finish(self, patience_s: float) -> None:
+        """End the pump and give up the lease, waiting so long for the store each time; after `drain`."""
         self.state.phase = Phase.STOPPED
         self.awaken()
-        await asyncio.wait([self._pump])
+        if (await asyncio.wait([self._pump], timeout=patience_s))[1]:
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
         self._deadlines.close()
         if self._timer is not None:
             self._timer.cancel()
-        await self._let_go()
+        await self._let_go(patience_s)
         for executor in self._executors.values():
             await executor.close()
 
-    async def _let_go(self) -> None:
+    async def _let_go(self, patience_s: float) -> None:
         """Give up the lease, unless outcomes could not be saved: then it runs out, as after a crash."""
         try:
-            if self._reports:  # somebody has cancelled the pump
-                await self._exchange(claims=False)
-            if not self.state.held():
-                await self._lease.end()
+            async with asyncio.timeout(patience_s):
+                if self._reports:  # somebody has cancelled the pump
+                    await self._exchange(claims=False)
+                if not self.state.held():
+                    await self._lease.end()
         except Exception as error:  # noqa: BLE001 - whatever a store raises: the end goes on
-            _log.error(
-                "the worker's end could not be saved; its jobs come back when its lease is over: %s", error
-            )
+            why = str(error) or f"the store did not answer within {patience_s:g} s"
+            _log.error("the worker's end could not be saved; its jobs wait for its lease to be over: %s", why)
         self._reports.clear()
         self.state.on_recorded(list(self.state.held().values()))
 
@@ -146,7 +146,7 @@ class Worker:
         if self.state.phase is not Phase.STOPPED:
             how = "was cancelled" if pump.cancelled() else f"failed: {pump.exception()!r}"
             _log.error(
-                "the worker %s from outside; nothing more is run here: stop the scheduler, and start it", how
+                "the worker %s from outside; nothing more is run: stop the scheduler, and start it", how
             )
 
     @property

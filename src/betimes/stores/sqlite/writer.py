@@ -11,6 +11,7 @@ there is no timer either, and leases are prolonged by `beat` alone.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -27,6 +28,11 @@ from betimes.stores.sqlite.opening import Location, is_wal, open_writer
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, POLL_US, WRITES_TO_CHECKPOINT, Renewals, Watch
+
+_log = logging.getLogger("betimes")
+
+CLOSE_PATIENCE_S = 2.0
+"""How long a close waits for calls that are still on their way."""
 
 BATCH_LIMIT = 1000
 """The most calls in one transaction."""
@@ -116,14 +122,22 @@ class Writer:
             self._queue.put(None)
 
     async def close(self) -> None:
-        """Carry out what has been called, and close the file."""
+        """Carry out what has been called, and close the file.
+
+        If that takes too long, since somebody else keeps the file locked, the thread is left to do it alone.
+        """
         if self._settings.is_inline:
             self._close_file()
             return
         if self._thread is None or self._closed is None:
             return
         self._end()
-        await self._closed
+        if (await asyncio.wait([self._closed], timeout=CLOSE_PATIENCE_S))[1]:
+            path = self._settings.where.path
+            _log.warning(
+                "%s is still busy, or locked by somebody else; it is closed as soon as it can be", path
+            )
+            return
         self._thread.join()
 
     def _end(self) -> None:
