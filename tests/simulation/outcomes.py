@@ -88,8 +88,9 @@ class Outcomes:
             self.model.fail(f"{life} was withdrawn, and nobody had asked for it: {execution}")
 
     def _check_error(self, life: Life, event: Errored) -> None:
-        is_stopped = _is_end_of_worker(event) and life.spec.at_most_once
-        if _kind(event) not in PLANNED_ERRORS and not is_stopped:
+        # What would have the job run again is an error where it may start only once.
+        is_last = life.spec.at_most_once and _kind(event) in {"SchedulerClosed", "Snooze"}
+        if _kind(event) not in PLANNED_ERRORS and not is_last:
             self.model.fail(f"the code of {life} broke: {event.error} {event.error.traceback}")
 
     def _go_on(self, life: Life, event: object) -> None:

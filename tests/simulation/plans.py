@@ -145,7 +145,5 @@ class Planner:
         ends = [End.RETURN, End.RAISE, End.NEVER_AGAIN, End.CANCEL, End.CANCELLED_ERROR, End.SNOOZE]
         weights = [70, 15, 3, 3, 3, 0] if is_last else [5, 70, 0, 0, 5, 20]
         end = rng.choices(ends, weights)[0]
-        if end is End.SNOOZE and task is Task.ONCE:
-            end = End.RETURN  # to ask to run again is at odds with starting once
         seconds = rng.choice((0.0, rng.uniform(0.0, 0.3), rng.uniform(0.0, 2.0), rng.uniform(0.0, 5.0)))
         return Act(seconds=seconds, end=end, swallows=rng.choice((0, 0, 1, 3)))

@@ -16,7 +16,6 @@ from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 
 BLOCKED, DELAYED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 CANCELLED = JobStatus.CANCELLED
-SNOOZED = "snoozed"
 
 Told = tuple[int, JobStatus | None, JobStatus]
 """A version, the status it left, and the one it entered."""
@@ -142,13 +141,8 @@ class Reckoning:
             self.fail(f"the cancel of {life} was promised, and it became {after.value}")
         if life.is_superseded and not after.is_terminal:
             self.fail(f"{life} was superseded, and became {after.value}: it would run again")
-        execution = self.evidence.executions.get((life.seq, life.fence))
-        if (
-            life.spec.at_most_once
-            and not after.is_terminal
-            and execution is not None
-            and execution.how != SNOOZED
-        ):
+        has_begun = (life.seq, life.fence) in self.evidence.executions
+        if life.spec.at_most_once and has_begun and not after.is_terminal:
             self.fail(f"{life} may start once, has started, and {cause} made it {after.value}")
 
     def _check_waiting(self, life: Life, after: JobStatus) -> None:

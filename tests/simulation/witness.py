@@ -201,7 +201,7 @@ class Witness:
             return
         life = model.lives[execution.seq]
         if life.spec.at_most_once:
-            starts = len([other for other in model.evidence.of(life.seq) if other.how != "snoozed"])
+            starts = len(model.evidence.of(life.seq))
             if starts > 1 + life.rounds:
                 model.fail(f"{execution} is start {starts} of a job that may start once")
 

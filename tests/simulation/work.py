@@ -73,7 +73,7 @@ async def _walk(site: Worksite, name: str, context: Context) -> int:
         how = RETURNED
         return execution.number
     finally:
-        site.evidence.end(execution, "snoozed" if how == End.SNOOZE else how)
+        site.evidence.end(execution, how)
 
 
 async def _take(act: Act, site: Worksite) -> None:
@@ -151,7 +151,7 @@ class VirtualThreads(Executor):
     def _return(self, run: Run, outcome: Outcome) -> None:
         call, _ = self._calls.pop(run)
         how = RETURNED if call.act.end in {End.RETURN, End.DIE} else call.act.end.value
-        self._site.evidence.end(call.execution, "snoozed" if how == End.SNOOZE else how)
+        self._site.evidence.end(call.execution, how)
         assert self._ended is not None
         self._ended(run, outcome)
 
