@@ -85,6 +85,11 @@ scheduler.run(drain=sys.argv[3])
 say("over")
 """
 
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(),
+    reason="only /proc tells which signals a process handles by itself",
+)
+
 
 class Child:
     """A program that runs, and what it says."""
@@ -179,6 +184,7 @@ def test_what_does_not_finish_within_the_drain_is_given_back(tmp_path: Path) -> 
     assert statuses(file) == ["ready"]
 
 
+@needs_proc
 def test_p21_a_second_signal_ends_at_once_and_the_job_survives(tmp_path: Path) -> None:
     file = tmp_path / "jobs.db"
     with program(tmp_path, PROGRAM, str(file), "long", "600s") as child:
@@ -230,6 +236,7 @@ def test_case_052_code_that_swallows_its_cancellation_does_not_hold_up_the_exit(
     assert statuses(file) == ["ready"]
 
 
+@needs_proc
 def test_p21_a_second_signal_ends_at_once_also_while_code_blocks_the_loop(tmp_path: Path) -> None:
     file = tmp_path / "jobs.db"
     with program(tmp_path, PROGRAM, str(file), "blocks", "600s") as child:
