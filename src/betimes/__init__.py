@@ -1,10 +1,10 @@
 """Betimes: work done later, again, in order of importance, in parallel, durably."""
 
-from betimes.core.explain import Explanation
+from typing import TYPE_CHECKING, Any
+
 from betimes.core.job import CancelReason, JobEvent, JobStatus
 from betimes.core.priority import Priority
 from betimes.core.queue import DueTask, TaskQueue, Wait
-from betimes.core.reason import Reason, ReasonCode
 from betimes.core.retry import RetryPolicy
 from betimes.core.strategy import (
     AgingPriorityStrategy,
@@ -42,6 +42,10 @@ from betimes.runtime.metrics import Metrics
 from betimes.scheduler import Scheduler
 from betimes.tasks import BoundJob, Task
 from betimes.threads import CancelToken, ThreadScheduler
+
+if TYPE_CHECKING:
+    from betimes.core.explain import Explanation
+    from betimes.core.reason import Reason, ReasonCode
 
 __all__ = [
     "AgingPriorityStrategy",
@@ -93,3 +97,19 @@ __all__ = [
     "Wait",
     "current_job",
 ]
+
+_ON_FIRST_USE = {
+    "Explanation": "betimes.core.explain",
+    "Reason": "betimes.core.reason",
+    "ReasonCode": "betimes.core.reason",
+}
+"""Names that few programs use, and whose import takes a tenth of all: where they are."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of `_ON_FIRST_USE`."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only here
+
+    return getattr(import_module(_ON_FIRST_USE[name]), name)

@@ -7,14 +7,10 @@ from dataclasses import replace
 
 from betimes.core.claiming import has_room, is_due, is_expired, is_served
 from betimes.core.job import Job, JobStatus, Micros
+from betimes.core.pool import SLOTS_REMEDY
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Here, Occupant, OtherJob, Situation
 from betimes.core.wording import listed, moment, span
-
-SLOTS_REMEDY = (
-    "Then give the pool more slots (concurrency=, threads=), put the jobs that are waited for into a queue "
-    "with a worker of its own, or chain them with depends_on instead of waiting inside a job."
-)
 
 
 def expired(job: Job, s: Situation) -> Reason | None:

@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+SLOTS_REMEDY = (
+    "Then give the pool more slots (concurrency=, threads=), put the jobs that are waited for into a queue "
+    "with a worker of its own, or chain them with depends_on instead of waiting inside a job."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:

@@ -8,8 +8,8 @@ import threading
 import types
 from collections.abc import Callable, Generator, Mapping, Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
-from betimes.core.explain import Explanation
 from betimes.core.job import Job, JobStatus
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
@@ -18,7 +18,6 @@ from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, Wor
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
-from betimes.runtime.explaining import explain_job, look_here
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.lookout import Lookout, wait_for
@@ -29,6 +28,9 @@ from betimes.runtime.shutdown import Shutdown
 from betimes.runtime.snapshot import snapshot
 from betimes.runtime.watchdog import Watchdog, can_watch
 from betimes.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from betimes.core.explain import Explanation
 
 _log = logging.getLogger("betimes")
 
@@ -336,6 +338,9 @@ class Engine:
         Raises:
             UnknownJob: it has been pruned.
         """
+        # Imported when first asked: many programs never do, and all pay for what they import.
+        from betimes.runtime.explaining import explain_job, look_here  # noqa: PLC0415
+
         here, held = None, [attempt.job for attempt in self._state.zombies.values()] if self._state else []
         if self.worker is not None and self._pool is not None:
             await self._pool.look()

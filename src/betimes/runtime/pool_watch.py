@@ -20,8 +20,7 @@ from contextvars import Context as Variables
 
 from betimes.core.claiming import is_served
 from betimes.core.job import WAITING, Job, JobStatus
-from betimes.core.obstacles import SLOTS_REMEDY
-from betimes.core.pool import Holder, Lockup, Wanted, lockup
+from betimes.core.pool import SLOTS_REMEDY, Holder, Lockup, Wanted, lockup
 from betimes.core.wording import listed
 from betimes.core.worker_state import Phase
 from betimes.errors import StoreUnavailable
