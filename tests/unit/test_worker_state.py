@@ -34,9 +34,9 @@ def state_with(
 
 def test_a_claim_takes_slots_of_the_worker_and_of_the_lane() -> None:
     state = state_with()
-    assert (state.free, state.room()) == (3, (3, {"loop": 3, "thread": 2}))
+    assert state.room() == (3, {"loop": 3, "thread": 2})
     state.on_claimed([Attempt(1, "thread"), Attempt(2)])
-    assert (state.free, state.room(), state.peak) == (1, (1, {"loop": 2, "thread": 1}), 2)
+    assert (state.room(), state.peak) == ((1, {"loop": 2, "thread": 1}), 2)
     assert sorted(state.in_flight) == [1, 2]
 
 
@@ -49,9 +49,9 @@ def test_a_slot_is_free_when_the_outcome_is_recorded_and_the_code_has_returned(r
         lambda: state.on_recorded([attempt]),
     ]
     for step in steps if returns_first else reversed(steps):
-        assert (state.free, list(state.in_flight)) == (2, [1])
+        assert (state.room()[0], list(state.in_flight)) == (2, [1])
         step()
-    assert (state.free, state.in_flight, state.zombies) == (3, {}, {})
+    assert (state.room()[0], state.in_flight, state.zombies) == (3, {}, {})
 
 
 def test_code_whose_outcome_is_recorded_while_it_runs_is_a_zombie_until_it_returns() -> None:
@@ -59,9 +59,9 @@ def test_code_whose_outcome_is_recorded_while_it_runs_is_a_zombie_until_it_retur
     state = state_with(attempt, Attempt(2))
     assert (state.has_held, sorted(state.held())) == (True, [1, 2])
     state.on_recorded([attempt])
-    assert (list(state.zombies), list(state.held()), state.free) == ([1], [2], 1)
+    assert (list(state.zombies), list(state.held()), state.room()[0]) == ([1], [2], 1)
     state.on_returned(attempt)
-    assert (state.zombies, state.free) == ({}, 2)
+    assert (state.zombies, state.room()[0]) == ({}, 2)
 
 
 def test_a_late_attempt_is_not_to_be_claimed_again_although_its_outcome_is_on_its_way() -> None:
@@ -70,9 +70,9 @@ def test_a_late_attempt_is_not_to_be_claimed_again_although_its_outcome_is_on_it
     state.on_late(attempt)
     assert (list(state.zombies), list(state.held()), state.has_held) == ([1], [1], False)
     state.on_returned(attempt)
-    assert (state.zombies, state.free, state.has_held) == ({}, 2, True)
+    assert (state.zombies, state.room()[0], state.has_held) == ({}, 2, True)
     state.on_recorded([attempt])
-    assert (state.free, state.in_flight) == (3, {})
+    assert (state.room()[0], state.in_flight) == (3, {})
 
 
 def test_what_ends_in_the_same_step_makes_room_for_what_is_claimed_in_it() -> None:
@@ -91,7 +91,7 @@ def test_a_worker_that_drains_has_no_room(phase: Phase) -> None:
     state = state_with(ended)
     ended.has_returned = True
     state.phase = phase
-    assert (state.free, state.room([ended])[0]) == (0, 0)
+    assert (state.room()[0], state.room([ended])[0]) == (0, 0)
 
 
 def test_a_job_has_one_attempt_in_flight_and_there_are_never_more_than_slots() -> None:
@@ -146,7 +146,7 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def the_count_is_right(self) -> None:
         flying = self.flying()
-        assert self.state.free == 4 - len(flying) >= 0
+        assert self.state.room()[0] == 4 - len(flying) >= 0
         assert self.state.room()[1] == {
             "loop": 3 - count(flying, "loop"),
             "thread": 2 - count(flying, "thread"),

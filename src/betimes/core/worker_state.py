@@ -56,11 +56,6 @@ class WorkerState(Generic[A]):
         self.peak = 0
         self.phase = Phase.RUNNING
 
-    @property
-    def free(self) -> int:
-        """How many more attempts the worker can take; 0 when it claims no more."""
-        return self._concurrency - len(self.in_flight) if self.phase is Phase.RUNNING else 0
-
     def room(self, ended: Iterable[A] = ()) -> tuple[int, dict[str, int]]:
         """Say how many more attempts can be taken in all, and in each lane.
 
@@ -74,7 +69,8 @@ class WorkerState(Generic[A]):
             if attempt.has_returned and not attempt.is_recorded:
                 lanes[attempt.lane] += 1
                 given += 1
-        return (self.free + given if self.phase is Phase.RUNNING else 0), lanes
+        free = self._concurrency - len(self.in_flight) + given
+        return (free if self.phase is Phase.RUNNING else 0), lanes
 
     def on_claimed(self, attempts: Sequence[A]) -> None:
         """Give claimed attempts their slots."""
