@@ -1,0 +1,5 @@
+"""Triggers: pure rules that yield instants."""
+
+from betimes.core.triggers.trigger import Trigger
+
+__all__ = ["Trigger"]
