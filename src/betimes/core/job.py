@@ -153,6 +153,21 @@ class AttemptOutcome:
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FireKey:
+    """Which fire made a job.
+
+    Attributes:
+        schedule: the schedule's id.
+        at: the fire's instant: what the job was scheduled for, however late it starts.
+        by_hand: it was asked for by `trigger_now`, outside the schedule's own instants.
+    """
+
+    schedule: str
+    at: Micros
+    by_hand: bool = False
+
+
 class Job:
     """One version of one job: the record that stores keep.
 
@@ -182,6 +197,7 @@ class Job:
         attempts: how the earlier attempts ended, the newest last; bounded.
         depends_on: ids of what it waits or waited for.
         key: its idempotency key.
+        fire: the fire of a schedule that made it; None: no schedule did.
         terms: what the submit asks of the store; None once taken.
     """
 
@@ -196,6 +212,7 @@ class Job:
         "expires_at",
         "fence",
         "finished_at",
+        "fire",
         "id",
         "key",
         "parked",
@@ -252,6 +269,7 @@ class Job:
         self.attempts: tuple[AttemptOutcome, ...] = ()
         self.depends_on: tuple[str, ...] = ()
         self.key: str | None = None
+        self.fire: FireKey | None = None
         self.terms = terms
 
     @property

@@ -12,6 +12,7 @@ from betimes.ports.values import (
     Hint,
     JobFilter,
     Report,
+    ScheduleFilter,
     WorkerInfo,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "JobFilter",
     "Report",
     "Run",
+    "ScheduleFilter",
     "Store",
     "WorkerInfo",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
-    from betimes.core.schedule import ScheduleRecord
+    from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
     from betimes.ports.values import (
         Beat,
         Cancellation,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Hint,
         JobFilter,
         Report,
+        ScheduleFilter,
         WorkerInfo,
     )
 
@@ -216,24 +217,48 @@ class Store(ABC):
     # schedules
 
     @abstractmethod
-    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
-        """Insert (None) or replace (the version seen) a schedule; False if that is not what stands."""
+    async def save_schedule(
+        self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
+    ) -> bool:
+        """Insert (None) or replace (the version seen) a schedule; False, and no change, if another stands.
+
+        In the same step, remember `fires`: instants that passed without a step, as while it was paused.
+        """
 
     @abstractmethod
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule and its fires; its jobs stay. False if there is none."""
 
     @abstractmethod
-    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
-        """List schedules by id, or, with `due_by`, those due by then and not paused, earliest first."""
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        """Return a schedule; None if there is none."""
 
     @abstractmethod
-    async def fire(
-        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
-    ) -> tuple[bool, list[JobEvent]]:
-        """Turn one instant into its job, if the schedule stands as in `record` (version, next_fire_at).
+    async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
+        """List schedules: by id, or, of those due by an instant, the earliest first (then by id)."""
 
-        In one step, `next_fire_at` moves on, the fire (schedule, fire_at) is remembered as unique, and its
-        job is inserted (None: the fire is skipped, and counted so). False, and no change, where another was
-        first.
+    @abstractmethod
+    async def next_fire(self) -> Micros | None:
+        """Return the earliest `next_fire_at` of a schedule that is not paused; None: there is none."""
+
+    @abstractmethod
+    async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], Sequence[JobEvent]]:
+        """Carry out steps of schedules, each of which counts only if its schedule stands as it was seen.
+
+        For each that does (`Advance.stands`), in one atomic turn: which of its jobs are live is looked up,
+        and which of its instants were decided before; `overlapping.settle` decides; what it cancels is
+        cancelled, its jobs are kept, each waiting for those it names, every instant is remembered as unique
+        for (schedule, instant), and the schedule moves on. The end of a job of which `Advance.watches_ends`
+        says so moves its schedule in the very step in which it is recorded (`schedule.followed`).
+
+        Returns:
+            By position what each came to; None, and no change, where another was first. And every transition
+            made.
+        """
+
+    @abstractmethod
+    async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
+        """List what became of a schedule's instants (up to `before`, that one not included), newest first.
+
+        What is older than finished jobs are kept may have been forgotten.
         """

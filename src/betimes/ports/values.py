@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from betimes.core.events import Event
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
+    from betimes.core.schedule import ScheduleRecord
     from betimes.core.transition import Transition
 
 
@@ -159,6 +160,23 @@ class JobFilter:
     before: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilter:
+    """Which schedules to list.
+
+    Attributes:
+        due_by: only those that are not paused and whose `next_fire_at` is not later; None: any.
+        fired_after: only those whose `last_fire_at` is later; None: any.
+        after: only those that come behind this one in the order of the list: the next page.
+        limit: the most to return.
+    """
+
+    due_by: Micros | None = None
+    fired_after: Micros | None = None
+    after: ScheduleRecord | None = None
+    limit: int = 1000
+
+
 class Hint(Enum):
     """Why a store calls its subscribers; only a hint: whoever hears it looks for itself."""
 
@@ -168,3 +186,5 @@ class Hint(Enum):
     """Something ended."""
     CANCEL = "cancel"
     """The cancel of a running job was requested."""
+    FIRE = "fire"
+    """A schedule's next fire may be another one."""

@@ -12,6 +12,7 @@ from betimes.core.transition import Transition, complete, enter
 from betimes.ports import Report
 from betimes.stores.memory.history import History
 from betimes.stores.memory.leases import Leases
+from betimes.stores.memory.schedules import Schedules
 from betimes.stores.memory.waiting import Waiting
 
 RUNNING = JobStatus.RUNNING
@@ -27,11 +28,12 @@ class Moves:
         something_ended: whether a job ended since last asked.
     """
 
-    def __init__(self, waiting: Waiting, leases: Leases, history: History) -> None:
+    def __init__(self, waiting: Waiting, leases: Leases, history: History, schedules: Schedules) -> None:
         """Move jobs between these places."""
         self._waiting = waiting
         self._leases = leases
         self._history = history
+        self._schedules = schedules
         self._changes: list[JobEvent] = []
         self.last_seq = 0
         self.dependents: dict[int, list[tuple[Job, Need]]] = {}
@@ -88,6 +90,7 @@ class Moves:
         For the path of every job: `step` and `settle_dependents`, with the calls they would make written out.
         """
         remember, dependents = self._history.finished.append, self.dependents
+        scheduled = self._schedules.live
         held: dict[int, Job] = {}
         worker: str | None = None
         for index in range(len(steps), len(reports)):
@@ -107,7 +110,7 @@ class Moves:
             steps.append(complete(job, event.at, event.result))
             remember(job)
             self.something_ended = True
-            if dependents:
+            if dependents or scheduled:
                 self.settle_dependents(job, event.at)
 
     def move(self, job: Job, event: Event) -> Transition:
@@ -149,9 +152,15 @@ class Moves:
         self.something_ended = True
 
     def settle_dependents(self, ended: Job, at: Micros) -> None:
-        """Release or cancel what waited for a job that has ended, and so on down; without recursion."""
+        """Release or cancel what waited for a job that has ended, and so on down; without recursion.
+
+        A schedule may have waited for it, too.
+        """
         queue = [ended]
+        scheduled = self._schedules.live
         for job in queue:
+            if job.seq in scheduled:
+                self._schedules.ended(job)
             for child, need in self.dependents.pop(job.seq, ()):
                 if child.status is not JobStatus.BLOCKED:
                     continue

@@ -19,7 +19,7 @@ from betimes.core.events import (
     WorkerLost,
 )
 from betimes.core.job import Arrivals, Job, JobEvent, JobStatus, Micros
-from betimes.core.schedule import ScheduleRecord
+from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import (
     Beat,
@@ -31,9 +31,11 @@ from betimes.ports import (
     Hint,
     JobFilter,
     Report,
+    ScheduleFilter,
     Store,
     WorkerInfo,
 )
+from betimes.stores.memory.firing import fire
 from betimes.stores.memory.history import History
 from betimes.stores.memory.leases import Lease, Leases
 from betimes.stores.memory.moves import Moves
@@ -65,9 +67,9 @@ class MemoryStore(Store):
         self._waiting = Waiting()
         self._leases = Leases()
         self._history = History(history)
-        self._moves = Moves(self._waiting, self._leases, self._history)
-        self._turns = Turns(self._waiting, self._leases, self._moves)
         self._schedules = Schedules()
+        self._moves = Moves(self._waiting, self._leases, self._history, self._schedules)
+        self._turns = Turns(self._waiting, self._leases, self._moves)
         self._paused: frozenset[str] = frozenset()
         self._strategy: str | None = None
         # Replaced as a whole, so that one may leave while they are called.
@@ -113,6 +115,10 @@ class MemoryStore(Store):
             self._history.trim()
             for hear in self._subscribers:
                 hear(Hint.ENDED)
+        if self._schedules.has_moved:
+            self._schedules.has_moved = False
+            for hear in self._subscribers:
+                hear(Hint.FIRE)
 
     # jobs
 
@@ -195,11 +201,14 @@ class MemoryStore(Store):
             if other is not job and not other.status.is_terminal:
                 raise DuplicateJob(f"another version of job {job.id!r} is {other.status.name}", job_id=job.id)
         self._moves.move(job, Retried(self._clock.now(), by))
+        self._schedules.retried(job)
         return self._done()
 
     async def prune(self, *, keep_us: int, limit: int = 1000) -> int:
         """Forget what is not to be kept any longer."""
-        return self._history.prune(self._clock.now(), keep_us, limit)
+        now = self._clock.now()
+        self._schedules.forget_fires(now - keep_us)
+        return self._history.prune(now, keep_us, limit)
 
     async def pruned(self) -> int:
         """Return how many jobs have been forgotten so far."""
@@ -305,30 +314,44 @@ class MemoryStore(Store):
 
     # schedules
 
-    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
+    async def save_schedule(
+        self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
+    ) -> bool:
         """Insert or replace a schedule by compare-and-set."""
-        return self._schedules.save(record, expected_version)
+        is_saved = self._schedules.save(record, expected_version, fires)
+        self._tell()
+        return is_saved
 
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule and its fires."""
         return self._schedules.remove(schedule_id)
 
-    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
-        """List schedules, or the due ones."""
-        return self._schedules.list(due_by, limit)
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        """Return a schedule."""
+        return self._schedules.get(schedule_id)
 
-    async def fire(
-        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
-    ) -> tuple[bool, list[JobEvent]]:
-        """Turn one instant into its job, once."""
-        if not self._schedules.can_fire(record, fire_at):
-            return False, []
-        changes: list[JobEvent] = []
-        if job is not None:
-            _, changes = submit([job], self._history, self._moves, self._clock.now())
-        self._schedules.fire(record, fire_at, next_fire_at, is_skipped=job is None)
+    async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
+        """List schedules by id, or those due, earliest first."""
+        return self._schedules.matching(which)
+
+    async def next_fire(self) -> Micros | None:
+        """Return the earliest next fire."""
+        return self._schedules.next_fire()
+
+    async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], Sequence[JobEvent]]:
+        """Carry out steps of schedules."""
+        now = self._clock.now()
+        fired = [fire(advance, self._schedules, self._history, self._moves, now=now) for advance in advances]
+        changes = self._moves.take_changes()
+        if any(event.after is RUNNING for event in changes):
+            for hear in self._subscribers:
+                hear(Hint.CANCEL)
         self._tell()
-        return True, changes
+        return fired, changes
+
+    async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
+        """List what became of a schedule's instants, newest first."""
+        return list(self._schedules.fires(schedule_id, before, limit))
 
     def _done(self) -> list[JobEvent]:
         changes = self._moves.take_changes()

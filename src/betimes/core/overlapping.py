@@ -1,0 +1,172 @@
+"""Runs of one schedule that would overlap: decided where the step is carried out, on what is live then.
+
+The store calls `settle` inside the step that inserts the jobs. So the guard holds over any number of
+workers: whoever fires next sees the jobs that were made before.
+
+A run *overlaps* as long as an earlier job of the schedule has not ended, whether it runs, waits to start or
+waits to be tried again. With `missed="all"`, every instant counts: one that was missed, and one that comes
+while an earlier run has not even started, is not skipped but held back (`ScheduleRecord.held_at`) until the
+earlier run has ended. The instants behind it wait with it, since a schedule moves on in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from betimes.core.job import FireKey, Job, JobStatus, Micros
+from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What a step does to the store.
+
+    Attributes:
+        record: the schedule afterwards, but for the numbers of its new jobs.
+        runs: the jobs to keep, each with the live jobs whose end it waits for.
+        cancels: live jobs to cancel first.
+        fires: what became of each instant.
+        keeps_jobs: whether the schedule remembers its live jobs.
+        awaits_run: whether the end of the new job sets the next fire.
+    """
+
+    record: ScheduleRecord
+    runs: tuple[tuple[Job, tuple[Job, ...]], ...] = ()
+    cancels: tuple[Job, ...] = ()
+    fires: tuple[Fire, ...] = ()
+    keeps_jobs: bool = False
+    awaits_run: bool = False
+
+    def record_with(self, seqs: Sequence[int]) -> ScheduleRecord:
+        """Return the schedule afterwards, with the numbers that the store gave the new jobs."""
+        if not seqs:
+            return self.record
+        return replace(
+            self.record,
+            jobs=(*self.record.jobs, *seqs) if self.keeps_jobs else (),
+            awaits=seqs[-1] if self.awaits_run else self.record.awaits,
+        )
+
+
+def settle(advance: Advance, *, live: Sequence[Job], taken: Collection[Micros], now: Micros) -> Settled:
+    """Decide a step of a schedule, given the jobs of it that are live.
+
+    Args:
+        advance: the step as it was planned.
+        live: the jobs of `advance.record.jobs` that have not ended, oldest first.
+        taken: those of the instants in `advance.due` that were decided before (after the clock was set
+            back): they are stepped over.
+        now: the instant of the step.
+    """
+    due = [job for job in advance.due if advance.by_hand or _key(job).at not in taken]
+    if not due or not live or advance.overlap is Overlap.ALLOW:
+        return _settled(advance, runs=[(job, ()) for job in due], live=live, now=now)
+    first = due[0]
+    if _is_patient(advance, live):
+        return _held(advance, _key(first).at, live)
+    if advance.overlap is Overlap.REPLACE:
+        running = tuple(job for job in live if job.status is JobStatus.RUNNING)
+        return _settled(advance, runs=[(first, running)], live=running, now=now, cancels=tuple(live))
+    waiting = [job for job in live if job.started_at is None]
+    if advance.by_hand or (advance.overlap is Overlap.QUEUE_ONE and not waiting):
+        return _settled(advance, runs=[(first, tuple(live))], live=live, now=now)
+    in_the_way = (waiting if advance.overlap is Overlap.QUEUE_ONE else live)[0]
+    skip = Fire(
+        at=_key(first).at,
+        first_at=_key(first).at,
+        outcome=FireOutcome.OVERLAP,
+        decided_at=now,
+        job_id=in_the_way.id,
+        moved_from=advance.moved.get(_key(first).at),
+    )
+    return _settled(advance, runs=[], live=live, now=now, skip=skip)
+
+
+def _is_patient(advance: Advance, live: Sequence[Job]) -> bool:
+    """Say whether the first instant due is held back rather than dealt with as the overlap policy says."""
+    if advance.missed is not Missed.ALL or advance.by_hand:
+        return False
+    return advance.is_late or live[-1].started_at is None
+
+
+def _held(advance: Advance, at: Micros, live: Sequence[Job]) -> Settled:
+    record = _counted(advance, advance.skips)
+    held = replace(record, next_fire_at=None, held_at=at, jobs=tuple(job.seq for job in live))
+    return Settled(record=held, fires=advance.skips)
+
+
+def _settled(
+    advance: Advance,
+    *,
+    runs: list[tuple[Job, tuple[Job, ...]]],
+    live: Sequence[Job],
+    now: Micros,
+    cancels: tuple[Job, ...] = (),
+    skip: Fire | None = None,
+) -> Settled:
+    stands_for = runs[-1][0].id if runs else None if skip is None else skip.job_id
+    fires = [_naming(each, stands_for) for each in advance.skips]
+    fires += [_fired(advance, job, now) for job, _ in runs]
+    if skip is not None:
+        fires.append(skip)
+    record = _counted(advance, fires)
+    if not advance.by_hand:
+        record = replace(record, next_fire_at=advance.next_fire_at, held_at=None, awaits=None)
+        if record.delay_us is not None and not runs:
+            # No run whose end could be waited for: the one in the way is, or else time alone.
+            record = _after(record, skip, live, now)
+    overlaps = advance.overlap is Overlap.ALLOW
+    return Settled(
+        record=replace(record, jobs=() if overlaps else tuple(job.seq for job in live)),
+        runs=tuple(runs),
+        cancels=cancels,
+        fires=tuple(fires),
+        keeps_jobs=not overlaps,
+        awaits_run=record.delay_us is not None and not advance.by_hand,
+    )
+
+
+def _after(record: ScheduleRecord, skip: Fire | None, live: Sequence[Job], now: Micros) -> ScheduleRecord:
+    if skip is not None:
+        return replace(record, awaits=next(job.seq for job in live if job.id == skip.job_id))
+    if record.next_fire_at is None:
+        return replace(record, next_fire_at=now + (record.delay_us or 0))
+    return record
+
+
+def _naming(fire: Fire, job_id: str | None) -> Fire:
+    """Return what was merged with the name of the job that stands for it."""
+    return replace(fire, job_id=job_id) if fire.outcome is FireOutcome.MERGED else fire
+
+
+def _fired(advance: Advance, job: Job, now: Micros) -> Fire:
+    at = _key(job).at
+    return Fire(
+        at=at,
+        first_at=at,
+        outcome=FireOutcome.BY_HAND if advance.by_hand else FireOutcome.FIRED,
+        decided_at=now,
+        job_id=job.id,
+        moved_from=advance.moved.get(at),
+    )
+
+
+def _counted(advance: Advance, fires: Sequence[Fire]) -> ScheduleRecord:
+    """Return the schedule with these instants counted, and one version on."""
+    record = advance.record
+    decided = [fire.at for fire in fires if fire.outcome is not FireOutcome.BY_HAND]
+    if record.last_fire_at is not None:
+        decided.append(record.last_fire_at)
+    return replace(
+        record,
+        version=record.version + 1,
+        last_fire_at=max(decided, default=None),
+        fired=record.fired + sum(fire.outcome is FireOutcome.FIRED for fire in fires),
+        skipped=record.skipped + sum(fire.count for fire in fires if fire.outcome.is_skip),
+    )
+
+
+def _key(job: Job) -> FireKey:
+    assert job.fire is not None, "a job that a schedule makes names its fire"
+    return job.fire
