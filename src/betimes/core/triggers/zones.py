@@ -1,0 +1,161 @@
+"""Wall clocks and instants: what a zone's clock shows, and when it first shows a time.
+
+Two questions are asked of a zone. `local` says what its clock shows at an instant. `first` goes the other way and
+answers the first instant at which the clock shows a wall time *or more*: for a time that occurs twice its first
+occurrence, for a time that was skipped the first instant after the gap. So defined, a later wall time never has an
+earlier instant, and a search in wall time finds the next instant of all: that is the fixed-time rule of Debian's
+cron(8), for shifts of any size.
+
+Edges of gaps and overlaps are found by bisection on the zone's offset, to the second; no list of changes is read,
+because `zoneinfo` shows none. The zone is always one of the IANA database, by name; the host's own never matters.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from datetime import datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from betimes.core.job import Micros
+from betimes.core.triggers.reckoned import FIRST_US, LAST_US
+from betimes.core.wording import listed, shown
+from betimes.errors import InvalidTrigger
+
+_MICRO = timedelta(microseconds=1)
+_SECOND = timedelta(seconds=1)
+_SECOND_US = 1_000_000
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+# "local" and its like are the host's zone; those of "right" count leap seconds, and "posix" are doubles.
+_NOT_IANA = frozenset({"local", "localtime", "posixrules", "posix", "right", "factory"})
+_ALLOWED = 'an IANA zone name such as "Europe/Berlin" or "UTC"'
+
+
+class Zone:
+    """The wall clock of one IANA zone.
+
+    A plain class with slots, and mutable like any: it is asked twice at each search, and nobody changes it.
+
+    Attributes:
+        name: the zone's name, such as `Europe/Berlin`.
+        info: the zone of the standard library.
+    """
+
+    __slots__ = ("_epoch", "_from_utc", "info", "name")
+
+    def __init__(self, info: ZoneInfo) -> None:
+        self.info = info
+        self.name = info.key
+        self._epoch = datetime(1970, 1, 1, tzinfo=info)
+        self._from_utc = info.fromutc
+
+    def local(self, at: Micros) -> datetime:
+        """Return what the zone's clock shows at an instant, aware, with `fold` set in a second pass."""
+        return self._from_utc(self._epoch + timedelta(microseconds=at))
+
+    def at(self, when: datetime) -> datetime:
+        """Return what the zone's clock shows at an aware datetime."""
+        return when.astimezone(self.info)
+
+    def first(self, wall: datetime) -> Micros:
+        """Return the first instant at which the clock shows `wall`, or more where `wall` is skipped."""
+        wall = wall.replace(fold=0)
+        before, after = self._offsets(wall)
+        if before < after:
+            return self.gap_end(wall)
+        return (wall - self._epoch - before) // _MICRO
+
+    def second(self, wall: datetime) -> Micros:
+        """Return the last instant at which the clock shows `wall`, which is not skipped."""
+        return (wall - self._epoch - self._offsets(wall)[1]) // _MICRO
+
+    def shown_at(self, wall: datetime) -> Micros | None:
+        """Return the first instant at which the clock shows exactly `wall`; None: it is skipped."""
+        before, after = self._offsets(wall)
+        return None if before < after else (wall - self._epoch - before) // _MICRO
+
+    def gap_end(self, wall: datetime) -> Micros:
+        """Return the first instant after the gap that `wall` lies in."""
+        before, after = self._offsets(wall)
+        naive = wall - self._epoch
+        low, high = (naive - after) // _SECOND, (naive - before) // _SECOND
+        bare = wall.replace(tzinfo=None)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.local(middle * _SECOND_US).replace(tzinfo=None) > bare:
+                high = middle
+            else:
+                low = middle
+        return high * _SECOND_US
+
+    def gap_before(self, at: Micros) -> tuple[datetime, datetime] | None:
+        """Return the span of wall time [from, to) that is skipped just before this instant; None: there is none."""
+        if at % _SECOND_US or not FIRST_US < at <= LAST_US:
+            return None
+        until = self.local(at)
+        since = self.local(at - _SECOND_US).replace(fold=0) + _SECOND
+        return (since, until) if since < until else None
+
+    def repeated(self, wall: datetime) -> tuple[datetime, datetime] | None:
+        """Return the span of wall time [from, to) that is shown twice and has `wall` in it; None: there is none."""
+        before, after = self._offsets(wall)
+        if before <= after:
+            return None
+        naive = wall.replace(microsecond=0) - self._epoch
+        low, high = (naive - before) // _SECOND, (naive - after) // _SECOND
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.local(middle * _SECOND_US).utcoffset() == before:
+                low = middle
+            else:
+                high = middle
+        change = self._epoch + timedelta(seconds=high)
+        return change + after, change + before
+
+    def _offsets(self, wall: datetime) -> tuple[timedelta, timedelta]:
+        """The offsets that hold at a wall time before and after a change: equal if it is there once."""
+        before, after = wall.replace(fold=0).utcoffset(), wall.replace(fold=1).utcoffset()
+        assert before is not None
+        assert after is not None
+        return before, after
+
+
+def zone_of(name: str) -> Zone:
+    """Return the zone of this name.
+
+    Raises:
+        InvalidTrigger: no text, or no zone of the IANA database; the nearest names are proposed.
+    """
+    if not isinstance(name, str):
+        raise _refused(name, f"write {_ALLOWED}")
+    return _loaded(name)
+
+
+@lru_cache(maxsize=1024)  # There are about 600.
+def _loaded(name: str) -> Zone:
+    if _NAME.fullmatch(name) is None or name.partition("/")[0].lower() in _NOT_IANA:
+        raise _refused(name, _proposal(name))
+    try:
+        return Zone(ZoneInfo(name))
+    except (KeyError, ValueError, OSError):  # no such zone, no zone file, a directory
+        raise _refused(name, _proposal(name)) from None
+
+
+def _refused(name: object, proposal: str) -> InvalidTrigger:
+    return InvalidTrigger(
+        f"tz={shown(name)} is no time zone of the IANA database: {proposal}",
+        field="tz",
+        text=name if isinstance(name, str) else shown(name),
+        allowed=_ALLOWED,
+    )
+
+
+def _proposal(name: str) -> str:
+    """What to write instead: the names that look most like it, its last part first."""
+    known = {key.lower(): key for key in available_timezones()}
+    asked = name[:60].lower().replace(" ", "_")
+    last = asked.rpartition("/")[2]
+    near = [key for low, key in sorted(known.items()) if last and low.rpartition("/")[2] == last][:3]
+    near = near or [known[low] for low in difflib.get_close_matches(asked, known, n=3, cutoff=0.6)]
+    return f"did you mean {listed(near)}?" if near else f"write {_ALLOWED}"
