@@ -1,7 +1,8 @@
 """`calendar`: days, weeks, months or years at a wall time, counted from an anchor.
 
-The k-th occurrence is reckoned from the anchor itself, never from the occurrence before: so the 31st of January is
-followed by the 28th of February and then by the 31st of March, and the 29th of February by four anniversaries.
+The k-th occurrence is reckoned from the anchor itself, never from the occurrence before: so the 31st of
+January is followed by the 28th of February and then by the 31st of March, and the 29th of February by four
+anniversaries.
 """
 
 from __future__ import annotations
@@ -148,12 +149,15 @@ def calendar(
 ) -> CalendarTrigger:
     """Return a trigger that fires every so many days, weeks, months or years at a wall time.
 
-    Give days and weeks (which add up) or months and years (which add up), not both. The first occurrence is on the
-    date of the anchor; each further one is counted from there. Where a month is too short, its last day is taken.
-    A time that is skipped or occurs twice is treated as for `cron` with a fixed time.
+    Give days and weeks (which add up) or months and years (which add up), not both. The first occurrence is
+    on the date of the anchor; each further one is counted from there. Where a month is too short, its last
+    day is taken. A time that is skipped or occurs twice is treated as for `cron` with a fixed time.
 
     Args:
-        days, weeks, months, years: the step.
+        days: the step, or a part of it.
+        weeks: likewise.
+        months: likewise.
+        years: likewise.
         at: the wall time, such as `"09:00"` or `"09:00:30"`; default: that of the anchor, else midnight.
         tz: the IANA name of the zone.
         anchor: a date, or an aware datetime; default: the date on which the schedule is added.
@@ -214,7 +218,8 @@ def _time_of(at: object) -> time:
     if match is None:
         raise _refused("at", at, _TIME_FORM)
     try:
-        return time(*(int(part) for part in match.groups() if part))
+        hour, minute, second = (int(part or 0) for part in match.groups())
+        return time(hour, minute, second)
     except ValueError:
         raise _refused("at", at, _TIME_FORM) from None
 

@@ -36,7 +36,7 @@ class UnionTrigger(ReckonedTrigger):
         return min(found, default=None)
 
     def moved_from(self, at: Micros) -> str | None:
-        """Return the skipped wall time for which the instant stands, unless it stands for itself in some part."""
+        """Return the skipped wall time for which the instant stands, unless some part has it as it is."""
         moves = [part.moved_from(at) for part in self.parts if part.next_us(at - 1) == at]
         return None if None in moves or not moves else moves[0]
 
@@ -135,7 +135,8 @@ class ExclusionTrigger(ReckonedTrigger):
         zone = self._zone
         evening = datetime(last_day.year, last_day.month, last_day.day, 23, 59, 59, tzinfo=zone.info)
         end = LAST_US if last_day >= date.max - _DAY else zone.first(evening + timedelta(seconds=1)) - 1
-        # Where a change of the clock comes back over midnight, the day's last hour follows the next day's start.
+        # Where a change of the clock comes back over midnight, the day's last hour follows the next day's
+        # start.
         return end if end >= found else zone.second(evening) + 999_999
 
     def __repr__(self) -> str:
@@ -167,7 +168,8 @@ def exclusion_of(inner: Trigger, dates: Iterable[date], tz: str | None) -> Exclu
     """Return a trigger without what falls on these dates.
 
     Raises:
-        InvalidTrigger: it waits for the finish of runs; no dates, something else, or too many; an unknown zone.
+        InvalidTrigger: it waits for the finish of runs; no dates, something else, or too many; an unknown
+        zone.
     """
     _refuse_after_finish(inner, "exclusion")
     days = tuple(dates)

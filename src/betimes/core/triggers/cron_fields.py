@@ -1,9 +1,10 @@
 """The grammar of cron expressions: five fields (six with seconds), checked here, each error by its field.
 
-What is accepted: `*`, `a`, `a-b`, each with a step as `*/n` or `a-b/n`, and lists of them; names of months and
-weekdays in any case; 0 and 7 are Sunday; `L` (the last day), `LW` (the last weekday, Monday to Friday), `nW` (the
-weekday nearest to day n, within its month), `d#n` (the n-th of a weekday) and `dL` (the last of a weekday); the
-aliases. What other programs take in two ways is refused with the unambiguous text to write instead.
+What is accepted: `*`, `a`, `a-b`, each with a step as `*/n` or `a-b/n`, and lists of them; names of months
+and weekdays in any case; 0 and 7 are Sunday; `L` (the last day), `LW` (the last weekday, Monday to Friday),
+`nW` (the weekday nearest to day n, within its month), `d#n` (the n-th of a weekday) and `dL` (the last of a
+weekday); the aliases. What other programs take in two ways is refused with the unambiguous text to write
+instead.
 """
 
 from __future__ import annotations

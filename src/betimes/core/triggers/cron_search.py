@@ -1,9 +1,10 @@
-"""The search for the next wall time of a cron expression: days by cronsim, times of day by three small tables.
+"""The next wall time of a cron expression: days by cronsim, times of day by three small tables.
 
-cronsim searches on naive dates only, so that none of its own zone rules come into play. What we rely on that it
-does not document, and what `test_what_we_rely_on_in_cronsim` guards: an instance keeps its position in `dt` and what
-it has read in other attributes, none of which a search changes; `days` and `months` are sets; `match_day(date)` asks
-`match_dom(date)`, which may be overridden, and `match_dow(date)`, and leaves months aside.
+cronsim searches on naive dates only, so that none of its own zone rules come into play. What we rely on
+that it does not document, and what `test_what_we_rely_on_in_cronsim` guards: an instance keeps its position
+in `dt` and what it has read in other attributes, none of which a search changes; `days` and `months` are
+sets; `match_day(date)` asks `match_dom(date)`, which may be overridden, and `match_dow(date)`, and leaves
+months aside.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from betimes.core.triggers.cron_fields import Expression
 from betimes.core.wording import shown
 from betimes.errors import InvalidTrigger
 
-# Years of every kind: leap or not, and each weekday as the first of January. A day that matches in none of them
-# matches in no year at all; one that matches in some comes at least every 40 years, which is within the 50 that
-# cronsim looks ahead.
+# Years of every kind: leap or not, and each weekday as the first of January. A day that matches in none of
+# them matches in no year at all; one that matches in some comes at least every 40 years, which is within
+# the 50 that cronsim looks ahead.
 _YEARS_OF_EVERY_KIND = (2001, 2002, 2003, 2006, 2007, 2009, 2010, 2000, 2004, 2008, 2012, 2016, 2020, 2024)
 
 _ANY_START = datetime(2000, 1, 1)  # noqa: DTZ001 - cronsim searches on wall time
@@ -70,7 +71,7 @@ class WallSearch:
                 second = seconds[wall.second + 1]
             if second == _NONE:
                 minute, second = minutes[minute + 1], seconds[0]
-        if second == _NONE or minute == _NONE:
+        if _NONE in (minute, second):
             hour, minute, second = hours[hour + 1], minutes[0], seconds[0]
         if hour == _NONE:
             return None
@@ -139,8 +140,8 @@ def _ever_matches(days: _Days) -> bool:
 
 def _never(expression: Expression) -> InvalidTrigger:
     return InvalidTrigger(
-        f"the cron expression {shown(expression.text)} never fires: no date matches its day-of-month, month and "
-        "day-of-week; correct one of them",
+        f"the cron expression {shown(expression.text)} never fires: no date matches its day-of-month, month "
+        "and day-of-week; correct one of them",
         field="expr",
         text=expression.text,
         allowed="an expression that matches at least one date",

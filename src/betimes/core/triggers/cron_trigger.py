@@ -55,7 +55,7 @@ class CronTrigger(WallTimesTrigger):
         return WallTimesTrigger.next_us(self, after)
 
     def moved_from(self, at: Micros) -> str | None:
-        """Return the skipped wall time for which the instant `at` stands: the first, if the gap has several."""
+        """Return the skipped wall time for which the instant `at` stands: the first one of its gap."""
         return None if self._expression.follows_clock else WallTimesTrigger.moved_from(self, at)
 
     def stored(self) -> dict[str, Any]:
@@ -98,9 +98,10 @@ class CronTrigger(WallTimesTrigger):
 def cron(expr: str, *, tz: str = "UTC", seconds: bool = False) -> CronTrigger:
     """Return a trigger that fires at the wall times of a cron expression.
 
-    Five fields: minute, hour, day of the month, month, day of the week. A time that a change of the clock skips
-    fires at the first instant after the gap, and one that occurs twice fires the first time only; but where minute
-    or hour begins with `*`, the expression follows the clock: nothing for a gap, and both passes.
+    Five fields: minute, hour, day of the month, month, day of the week. A time that a change of the clock
+    skips fires at the first instant after the gap, and one that occurs twice fires the first time only; but
+    where minute or hour begins with `*`, the expression follows the clock: nothing for a gap, and both
+    passes.
 
     Args:
         expr: the expression, or an alias such as `@daily`.

@@ -34,7 +34,8 @@ class IntervalTrigger(ReckonedTrigger):
     Attributes:
         period_us: the period.
         origin: an instant that its grid goes through; None: not fixed yet.
-        is_aligned: the user fixed the grid: it has no beginning. Otherwise the first instant is origin + period.
+        is_aligned: the user fixed the grid: it has no beginning. Otherwise the first instant is origin +
+            period.
         is_after_finish: the period is counted from the end of each run, and there is no grid.
     """
 
@@ -61,7 +62,7 @@ class IntervalTrigger(ReckonedTrigger):
         return 0 if first is None or first > until else (until - first) // self.period_us + 1
 
     def anchored(self, at: Micros) -> IntervalTrigger:
-        """Return this trigger with the grid at + k × period, k ≥ 1, unless its grid is fixed or it has none."""
+        """Return this trigger with the grid at + k × period, k ≥ 1, unless it is fixed or there is none."""
         if self.origin is not None or self.is_after_finish:
             return self
         return replace(self, origin=at)
@@ -110,7 +111,8 @@ def every(period: Duration, *, align: datetime | bool | None = None, after: str 
         period: seconds, a `timedelta`, or text such as `"5m"`; at least one millisecond.
         align: an aware datetime that the grid goes through, or True for 1970-01-01T00:00Z: with it, every 15
             minutes is on the quarter hours of UTC.
-        after: `"start"`: a fixed rate; `"finish"`: the period is the delay between the end of a run and the next.
+        after: `"start"`: a fixed rate; `"finish"`: the period is the delay between the end of a run and the
+            next.
 
     Raises:
         InvalidTrigger: no duration, or too short; a naive datetime; `align` together with `after="finish"`.

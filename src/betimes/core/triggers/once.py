@@ -64,7 +64,7 @@ def at(when: datetime, *more: datetime) -> OnceTrigger:
     """
     if len(more) >= MAX_INSTANTS:
         raise InvalidTrigger(
-            f"at() takes at most {MAX_INSTANTS:,} instants, and was given {len(more) + 1:,}: use several triggers",
+            f"at() takes at most {MAX_INSTANTS:,} instants, not {len(more) + 1:,}: use several triggers",
             field="when",
             text=str(len(more) + 1),
             allowed=f"at most {MAX_INSTANTS:,} instants",

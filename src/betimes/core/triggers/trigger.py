@@ -14,8 +14,8 @@ class Trigger(ABC):
     """A rule that yields instants. It holds no state: the same question always has the same answer.
 
     Subclass it for a rule of your own; only `next` must be written. Whatever a schedule needs besides has a
-    default here. Such a trigger lives as long as its process: a store keeps it only if `stored` is written and
-    its kind is one of Betimes' own.
+    default here. Such a trigger lives as long as its process: a store keeps it only if `stored` is written
+    and its kind is one of Betimes' own.
 
     Example:
         >>> from betimes import Trigger

@@ -1,7 +1,7 @@
 """The fixed-time rule: what a trigger needs that names wall times, each to happen once.
 
-Stated by Debian's cron(8): a wall time that occurs twice counts in its first pass only, and one that is skipped
-counts at the first instant after the gap; several that one gap swallows make one instant.
+Stated by Debian's cron(8): a wall time that occurs twice counts in its first pass only, and one that is
+skipped counts at the first instant after the gap; several that one gap swallows make one instant.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WallTimesTrigger(ReckonedTrigger):
         return None if wall is None else within(zone.first(wall))
 
     def moved_from(self, at: Micros) -> str | None:
-        """Return the skipped wall time for which the instant `at` stands: the first, if the gap has several."""
+        """Return the skipped wall time for which the instant `at` stands: the first one of its gap."""
         zone = self._its_zone()
         gap = zone.gap_before(at)
         if gap is None or self._later_wall(gap[1] - SECOND) == gap[1]:

@@ -1,13 +1,16 @@
 """Wall clocks and instants: what a zone's clock shows, and when it first shows a time.
 
-Two questions are asked of a zone. `local` says what its clock shows at an instant. `first` goes the other way and
-answers the first instant at which the clock shows a wall time *or more*: for a time that occurs twice its first
-occurrence, for a time that was skipped the first instant after the gap. So defined, a later wall time never has an
-earlier instant, and a search in wall time finds the next instant of all: that is the fixed-time rule of Debian's
+Two questions are asked of a zone. `local` says what its clock shows at an instant. `first` goes the other
+way and answers the first instant at which the clock shows a wall time *or more*: for a time that occurs
+twice its first occurrence, for a time that was skipped the first instant after the gap. So defined, a later
+wall time never has an
+earlier instant, and a search in wall time finds the next instant of all: that is the fixed-time rule of
+    Debian's
 cron(8), for shifts of any size.
 
-Edges of gaps and overlaps are found by bisection on the zone's offset, to the second; no list of changes is read,
-because `zoneinfo` shows none. The zone is always one of the IANA database, by name; the host's own never matters.
+Edges of gaps and overlaps are found by bisection on the zone's offset, to the second; no list of changes is
+read, because `zoneinfo` shows none. The zone is always one of the IANA database, by name; the host's own
+never matters.
 """
 
 from __future__ import annotations
@@ -90,7 +93,7 @@ class Zone:
         return high * _SECOND_US
 
     def gap_before(self, at: Micros) -> tuple[datetime, datetime] | None:
-        """Return the span of wall time [from, to) that is skipped just before this instant; None: there is none."""
+        """Return the wall time [from, to) that is skipped just before this instant; None: nothing is."""
         if at % _SECOND_US or not FIRST_US < at <= LAST_US:
             return None
         until = self.local(at)
@@ -98,7 +101,7 @@ class Zone:
         return (since, until) if since < until else None
 
     def repeated(self, wall: datetime) -> tuple[datetime, datetime] | None:
-        """Return the span of wall time [from, to) that is shown twice and has `wall` in it; None: there is none."""
+        """Return the wall time [from, to) around `wall` that is shown twice; None: it is shown once."""
         before, after = self._offsets(wall)
         if before <= after:
             return None
