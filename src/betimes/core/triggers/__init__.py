@@ -5,6 +5,7 @@ from betimes.core.triggers.combine import ExclusionTrigger, UnionTrigger
 from betimes.core.triggers.cron_trigger import CronTrigger, cron
 from betimes.core.triggers.interval import IntervalTrigger, every
 from betimes.core.triggers.once import OnceTrigger, at
+from betimes.core.triggers.stored import trigger_from_stored
 from betimes.core.triggers.trigger import Trigger
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "calendar",
     "cron",
     "every",
+    "trigger_from_stored",
 ]

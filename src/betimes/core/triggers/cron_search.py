@@ -28,13 +28,13 @@ _NONE = -1
 
 
 class _Days(CronSim):
-    """The days of an expression; `nW` is added to what cronsim knows."""
+    """The days of an expression that has `nW`, which cronsim does not know."""
 
     nearest: frozenset[int] = frozenset()
 
     def match_dom(self, d: date) -> bool:
         """Return whether the day of the month matches."""
-        return super().match_dom(d) or (bool(self.nearest) and is_nearest_weekday(d, self.nearest))
+        return super().match_dom(d) or is_nearest_weekday(d, self.nearest)
 
 
 class WallSearch:
@@ -43,10 +43,11 @@ class WallSearch:
     A plain class with slots, since its tables are made once and read at every search.
     """
 
-    __slots__ = ("_days", "_hours", "_minutes", "_seconds")
+    __slots__ = ("_days", "_hours", "_is_any_day", "_minutes", "_seconds")
 
     def __init__(self, expression: Expression) -> None:
         self._days = _days_of(expression)
+        self._is_any_day = expression.parts[3] == expression.parts[5] == "*"
         self._hours = _table(expression.hours, 24)
         self._minutes = _table(expression.minutes, 60)
         self._seconds = _table(expression.seconds, 60)
@@ -57,7 +58,7 @@ class WallSearch:
         None means that no day matches in the 50 years after that of `wall`, or before the year 10,000.
         """
         days = self._days
-        if wall.month in days.months and days.match_day(wall):
+        if wall.month in days.months and (self._is_any_day or days.match_day(wall)):
             found = self._later_that_day(wall)
             if found is not None:
                 return found
@@ -78,7 +79,7 @@ class WallSearch:
         return wall.replace(hour=hour, minute=minute, second=second, microsecond=0, fold=0)
 
     def _first_of_a_later_day(self, wall: datetime) -> datetime | None:
-        search = object.__new__(_Days)
+        search = object.__new__(type(self._days))
         search.__dict__.update(self._days.__dict__)
         search.dt = wall.replace(hour=23, minute=59, second=59, microsecond=0, fold=0, tzinfo=None)
         try:
@@ -113,23 +114,24 @@ def is_nearest_weekday(day: date, targets: frozenset[int]) -> bool:
     return any(target in candidates for target in targets if target <= last)
 
 
-def _days_of(expression: Expression) -> _Days:
+def _days_of(expression: Expression) -> CronSim:
     _, _, _, day, month, weekday = expression.parts
+    kind = _Days if expression.nearest else CronSim
     try:
-        days = _Days(f"0 0 {day or 'L'} {month} {weekday}".upper(), _ANY_START)
+        days = kind(f"0 0 {day or 'L'} {month} {weekday}".upper(), _ANY_START)
     except (
         CronSimError
     ):  # The grammar has been checked: this is cronsim's way to say that no month has such a day.
         raise _never(expression) from None
-    if not day:
-        days.days = set()
-    days.nearest = expression.nearest
+    if isinstance(days, _Days):
+        days.nearest = expression.nearest
+        days.days = days.days if day else set()
     if not _ever_matches(days):
         raise _never(expression)
     return days
 
 
-def _ever_matches(days: _Days) -> bool:
+def _ever_matches(days: CronSim) -> bool:
     return any(
         days.match_day(date(year, month, day))
         for year in _YEARS_OF_EVERY_KIND

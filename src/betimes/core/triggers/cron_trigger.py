@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,9 @@ from betimes.core.wording import shown
 from betimes.errors import InvalidTrigger
 
 HORIZON_YEARS = 50
+
+# No zone's clock changes twice within an hour.
+_NEAR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,6 +77,10 @@ class CronTrigger(WallTimesTrigger):
         zone, later = self._zone, self._search.later
         seen = zone.local(after)
         wall = later(seen)
+        if wall is not None and (ahead := wall - seen) <= _NEAR:
+            near = after + ahead.seconds * 1_000_000 + ahead.microseconds
+            if zone.local(near) == wall:  # The clock goes on evenly until then: the usual case.
+                return within(near)
         overlap = zone.repeated(seen)
         if overlap is not None:
             start, end = overlap

@@ -55,7 +55,7 @@ class Zone:
 
     def local(self, at: Micros) -> datetime:
         """Return what the zone's clock shows at an instant, aware, with `fold` set in a second pass."""
-        return self._from_utc(self._epoch + timedelta(microseconds=at))
+        return self._from_utc(self._epoch + timedelta(0, 0, at))
 
     def at(self, when: datetime) -> datetime:
         """Return what the zone's clock shows at an aware datetime."""
