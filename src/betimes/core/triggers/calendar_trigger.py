@@ -16,8 +16,8 @@ from typing import Any
 from betimes.core.job import Micros
 from betimes.core.triggers.reckoned import FIRST_US, LAST_US
 from betimes.core.triggers.wall_times import WallTimesTrigger
-from betimes.core.triggers.zones import Zone, zone_of
-from betimes.core.wording import listed, shown
+from betimes.core.triggers.zones import Zone, zone_in_words, zone_of
+from betimes.core.wording import shown
 from betimes.errors import InvalidTrigger
 
 MAX_STEP = 36_525
@@ -72,10 +72,13 @@ class CalendarTrigger(WallTimesTrigger):
 
     def sentence(self) -> str:
         """Return the rule in one line."""
-        counts = zip((self.days, self.weeks, self.months, self.years), _UNITS, strict=True)
-        steps = [_step_in_words(count, unit) for count, unit in counts if count]
+        small, large = ("day", "week") if self._by_days() else ("month", "year")
+        size = 7 if self._by_days() else 12
+        step = self._by_days() or self._by_months()
+        count, unit = (step // size, large) if step % size == 0 else (step, small)
+        text = unit if count == 1 else f"{count} {unit}s"
         since = "" if self.anchor is None else f", counted from {self.anchor}"
-        return f"Every {listed(steps)} at {self._time_text()}, {self.tz} time{since}."
+        return f"Every {text} at {self._time_text()}, {zone_in_words(self.tz)}{since}."
 
     def hints(self) -> tuple[str, ...]:
         """Return what may surprise."""
@@ -228,7 +231,3 @@ def _refused(name: str, value: object, allowed: str) -> InvalidTrigger:
     return InvalidTrigger(
         f"{name} must be {allowed}, not {shown(value)}", field=name, text=shown(value), allowed=allowed
     )
-
-
-def _step_in_words(count: int, unit: str) -> str:
-    return unit.removesuffix("s") if count == 1 else f"{count} {unit}"

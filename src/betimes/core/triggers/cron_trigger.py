@@ -10,6 +10,7 @@ from typing import Any
 from betimes.core.job import Micros
 from betimes.core.triggers.cron_fields import Expression, read_expression
 from betimes.core.triggers.cron_search import WallSearch
+from betimes.core.triggers.cron_words import cron_hints, cron_sentence
 from betimes.core.triggers.reckoned import FIRST_US, LAST_US, within
 from betimes.core.triggers.wall_times import SECOND, WallTimesTrigger
 from betimes.core.triggers.zones import Zone, zone_of
@@ -60,6 +61,14 @@ class CronTrigger(WallTimesTrigger):
     def moved_from(self, at: Micros) -> str | None:
         """Return the skipped wall time for which the instant `at` stands: the first one of its gap."""
         return None if self._expression.follows_clock else WallTimesTrigger.moved_from(self, at)
+
+    def sentence(self) -> str:
+        """Return the rule in one line."""
+        return cron_sentence(self._expression, self.tz, seconds=self.seconds)
+
+    def hints(self) -> tuple[str, ...]:
+        """Return what may surprise: steps that do not divide, days that are missing, changes of the clock."""
+        return cron_hints(self._expression, self._search, self._zone, seconds=self.seconds)
 
     def stored(self) -> dict[str, Any]:
         """Return the definition as plain JSON data."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from betimes.core.durations import from_us, instant_us
-from betimes.core.job import Micros
+from betimes.core.durations import instant_us
+from betimes.core.job import EPOCH, Micros
 from betimes.core.triggers.trigger import Trigger
 
 FIRST_US = instant_us(datetime(1, 1, 2, tzinfo=UTC), name="FIRST_US")
@@ -37,4 +37,4 @@ class ReckonedTrigger(Trigger):
             ConfigurationError: `after` is naive, or no datetime.
         """
         found = self.next_us(instant_us(after, name="after"))
-        return None if found is None else from_us(found)
+        return None if found is None else EPOCH + timedelta(0, 0, found)

@@ -87,7 +87,7 @@ class _At(_Stored, frozen=True, tag="at"):
 
 
 class _Union(_Stored, frozen=True, tag="union"):
-    parts: "Annotated[list[_Definition], msgspec.Meta(min_length=2, max_length=MAX_PARTS)]"
+    parts: Annotated[list[_Definition], msgspec.Meta(min_length=2, max_length=MAX_PARTS)]
 
     def trigger(self) -> Trigger:
         first, *rest = (part.trigger() for part in self.parts)
@@ -97,7 +97,7 @@ class _Union(_Stored, frozen=True, tag="union"):
 
 
 class _Exclusion(_Stored, frozen=True, tag="exclusion"):
-    of: "_Definition"
+    of: _Definition
     dates: Annotated[list[date], msgspec.Meta(min_length=1, max_length=MAX_DATES)]
     tz: str
 
@@ -122,7 +122,8 @@ def trigger_from_stored(definition: Mapping[str, Any]) -> Trigger:
         every('1m')
     """
     try:
-        return msgspec.convert(dict(definition), _Definition).trigger()
+        read: _Definition = msgspec.convert(dict(definition), _Definition)
+        return read.trigger()
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         if isinstance(error, InvalidTrigger):
             raise

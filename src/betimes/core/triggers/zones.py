@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from betimes.core.durations import instant_us
 from betimes.core.job import Micros
 from betimes.core.triggers.reckoned import FIRST_US, LAST_US
 from betimes.core.wording import listed, shown
@@ -28,7 +30,10 @@ from betimes.errors import InvalidTrigger
 
 _MICRO = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
 _SECOND_US = 1_000_000
+_DAY_US = 86_400 * _SECOND_US
+_DAYS_LOOKED_AT = 14 * 365 + 4
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
 # "local" and its like are the host's zone; those of "right" count leap seconds, and "posix" are doubles.
 _NOT_IANA = frozenset({"local", "localtime", "posixrules", "posix", "right", "factory"})
@@ -122,6 +127,52 @@ class Zone:
         assert before is not None
         assert after is not None
         return before, after
+
+
+def zone_in_words(name: str) -> str:
+    """Return the zone as sentences name it: `UTC`, or `Europe/Berlin time`."""
+    return name if name == "UTC" else f"{name} time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of the clock: the span of wall time [since, until) that it skips or repeats."""
+
+    is_gap: bool
+    since: datetime
+    until: datetime
+
+
+@lru_cache(maxsize=64)  # It takes a few milliseconds, and a program uses few zones.
+def changes_of(zone: Zone) -> tuple[Change, ...]:
+    """Return the changes of a zone's clock in the years 2024 to 2037, in order.
+
+    Found day by day, so that two changes within a day would go unseen: for hints, not for rules.
+    """
+    found: list[Change] = []
+    at = instant_us(datetime(2024, 1, 1, tzinfo=UTC), name="at")
+    before = zone.local(at)
+    for _ in range(_DAYS_LOOKED_AT):
+        after = zone.local(at + _DAY_US)
+        if shift := (after - before) - _DAY:
+            found.append(_change_within(zone, at, shift))
+        at, before = at + _DAY_US, after
+    return tuple(found)
+
+
+def _change_within(zone: Zone, start: Micros, shift: timedelta) -> Change:
+    """The one change in the day after an instant."""
+    before = zone.local(start).replace(fold=0)
+    low, high = 0, _DAY_US // _SECOND_US
+    while high - low > 1:
+        middle = (low + high) // 2
+        if zone.local(start + middle * _SECOND_US) - before == timedelta(seconds=middle):
+            low = middle
+        else:
+            high = middle
+    old = before + timedelta(seconds=high)
+    new = old + shift
+    return Change(is_gap=old < new, since=min(old, new), until=max(old, new))
 
 
 def zone_of(name: str) -> Zone:

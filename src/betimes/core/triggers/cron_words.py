@@ -1,0 +1,153 @@
+"""A cron expression in English, and what may surprise about it.
+
+The sentence is cronsim's; `nW`, which cronsim does not know, goes through it in the shape of `LW`. Hints on
+changes of the clock look at the years 2024 to 2037, since nothing here knows what year it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from cronsim import CronSim
+
+from betimes.core.triggers.cron_fields import DAY, FIELDS, MONTH, Expression, Field
+from betimes.core.triggers.cron_search import WallSearch
+from betimes.core.triggers.zones import Change, Zone, changes_of, zone_in_words
+from betimes.core.wording import listed
+
+_ANY_START = datetime(2000, 1, 1)  # noqa: DTZ001 - cronsim explains the expression only
+_SECOND = timedelta(seconds=1)
+_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_TH = re.compile(r"\b([0-9]+)th\b")
+_LEAP_DAY = 29
+_FEBRUARY = 2
+
+
+def cron_sentence(expression: Expression, tz: str, *, seconds: bool) -> str:
+    """Return what the expression means, in one sentence."""
+    second, minute, hour, day, month, weekday = expression.parts
+    if expression.nearest:
+        others = [item for item in day.split(",") if item not in {"", "lw"}]
+        day = ",".join([*others, "lw"])
+    fields = [*([second] if seconds else []), minute, hour, day, month, weekday]
+    text = CronSim(" ".join(fields).upper(), _ANY_START).explain()
+    if expression.nearest:
+        text = text.replace("the last weekday", _nearest_in_words(expression))
+    return f"{_TH.sub(_ordinal, text)}, {zone_in_words(tz)}."
+
+
+def cron_hints(expression: Expression, search: WallSearch, zone: Zone, *, seconds: bool) -> tuple[str, ...]:
+    """Return what may surprise about the expression in this zone, a sentence each."""
+    return (
+        *(["of the six fields, the first is seconds."] if seconds else []),
+        *_hints_on_stars(expression, seconds=seconds),
+        *_hints_on_steps(expression),
+        *_hints_on_days(expression),
+        *_hints_on_changes(expression, search, zone),
+    )
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    """21th is 21st; cronsim has a word for each number up to nine, and `th` for all others."""
+    number = int(match[1])
+    ending = "th" if number // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _nearest_in_words(expression: Expression) -> str:
+    days = listed([f"day {day}" for day in sorted(expression.nearest)], most=31)
+    last = "the last weekday and " if "lw" in expression.parts[3].split(",") else ""
+    return f"{last}the weekday nearest to {days}"
+
+
+def _hints_on_stars(expression: Expression, *, seconds: bool) -> Iterator[str]:
+    """`* 9 * * *` is often meant as `0 9 * * *`."""
+    second, minute, hour, *_ = expression.parts
+    if minute == "*" and hour != "*":
+        yield "* in the minute field is every minute of those hours; write 0 to fire once an hour."
+    if seconds and second == "*" and minute != "*":
+        yield "* in the second field is every second of those minutes; write 0 to fire once a minute."
+
+
+def _hints_on_steps(expression: Expression) -> Iterator[str]:
+    """Steps that do not divide their field are shorter where the field starts again."""
+    for field, part in zip(FIELDS, expression.parts, strict=True):
+        for item in part.split(","):
+            step = int(item.removeprefix("*/")) if item.startswith("*/") else 1
+            if field is DAY and step > 1:
+                yield f"{item} in the day-of-month field starts again at day 1 of each month."
+            elif _size(field) % step:
+                yield (
+                    f"{item} in the {field.name} field is {_steps_in_words(field, step)}, "
+                    f"and then from {field.low} again: the last step is shorter."
+                )
+
+
+def _steps_in_words(field: Field, step: int) -> str:
+    return listed([str(value) for value in range(field.low, field.low + _size(field), step)], most=8)
+
+
+def _size(field: Field) -> int:
+    """How many values the field has; the two Sundays are one."""
+    return min(field.high, 6) - field.low + 1 if field is FIELDS[-1] else field.high - field.low + 1
+
+
+def _hints_on_days(expression: Expression) -> Iterator[str]:
+    _, _, _, day, month, weekday = expression.parts
+    is_any_day = day == "*" and not expression.nearest
+    if not is_any_day and weekday != "*":
+        both = day.startswith("*") or weekday.startswith("*")
+        yield (
+            "a day must match both day-of-month and day-of-week, since one of them begins with *."
+            if both
+            else "a day matches by its day-of-month or by its day-of-week; either is enough."
+        )
+    months = _values(MONTH, month)
+    asked = _values(DAY, day) | expression.nearest
+    lacking = [each for each in sorted(asked) if any(_LONGEST_MONTHS[of - 1] < each for of in months)]
+    if lacking and not day.startswith("*"):
+        days = listed([str(each) for each in lacking])
+        yield f"months without a day {days} are left out; L is the last day."
+    if _LEAP_DAY in asked and _FEBRUARY in months and not day.startswith("*"):
+        yield "29 February comes in leap years only."
+
+
+def _values(field: Field, part: str) -> frozenset[int]:
+    """The plain numbers that a checked part of an expression means."""
+    values: set[int] = set()
+    for item in part.split(","):
+        span, _, step = item.partition("/")
+        first, _, last = span.partition("-")
+        if span == "*":
+            values.update(range(field.low, field.high + 1, int(step or 1)))
+        elif first.isdecimal():
+            values.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return frozenset(values)
+
+
+def _hints_on_changes(expression: Expression, search: WallSearch, zone: Zone) -> Iterator[str]:
+    """Times that are skipped or occur twice; an expression that simply follows the clock surprises nobody."""
+    if expression.parts[2].startswith("*"):
+        return
+    gap = _first_hit(search, zone, is_gap=True)
+    overlap = _first_hit(search, zone, is_gap=False)
+    if gap is not None:
+        end = f"{gap.until:%H:%M}"
+        does = "nothing fires" if expression.follows_clock else f"it then fires once, at {end}"
+        yield f"in {zone.name}, the clock skips {gap.since:%H:%M}–{end} on {gap.until:%Y-%m-%d}; {does}."
+    if overlap is not None:
+        does = "it fires in both passes" if expression.follows_clock else "it fires in the first pass only"
+        span = f"{overlap.since:%H:%M}–{overlap.until:%H:%M}"
+        yield f"in {zone.name}, the clock shows {span} twice on {overlap.since:%Y-%m-%d}; {does}."
+
+
+def _first_hit(search: WallSearch, zone: Zone, *, is_gap: bool) -> Change | None:
+    """The first change of this kind in which a time of the expression lies."""
+    for change in changes_of(zone):
+        if change.is_gap == is_gap:
+            wall = search.later(change.since - _SECOND)
+            if wall is not None and wall < change.until:
+                return change
+    return None
