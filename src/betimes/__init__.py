@@ -6,12 +6,14 @@ from betimes.core.job import CancelReason, JobEvent, JobStatus
 from betimes.core.priority import Priority
 from betimes.core.queue import DueTask, TaskQueue, Wait
 from betimes.core.retry import RetryPolicy
+from betimes.core.schedule import FireOutcome, Missed, Overlap
 from betimes.core.strategy import (
     AgingPriorityStrategy,
     EarliestDueStrategy,
     PriorityStrategy,
     SchedulingStrategy,
 )
+from betimes.core.triggers import Trigger, at, calendar, cron, every
 from betimes.errors import (
     BetimesError,
     Cancel,
@@ -39,6 +41,7 @@ from betimes.handles import AttemptInfo, JobHandle, JobInfo
 from betimes.ports import CancelAnswer
 from betimes.runtime.context import Context, current_job
 from betimes.runtime.metrics import Metrics
+from betimes.schedule_info import FireInfo, ScheduleInfo
 from betimes.scheduler import Scheduler
 from betimes.tasks import BoundJob, Task
 from betimes.threads import CancelToken, ThreadScheduler
@@ -63,6 +66,8 @@ __all__ = [
     "DuplicateJob",
     "EarliestDueStrategy",
     "Explanation",
+    "FireInfo",
+    "FireOutcome",
     "IllegalTransition",
     "InvalidTrigger",
     "JobCancelled",
@@ -75,13 +80,16 @@ __all__ = [
     "JobTimedOut",
     "LeaseLost",
     "Metrics",
+    "Missed",
     "NonRetryableError",
+    "Overlap",
     "PayloadError",
     "Priority",
     "PriorityStrategy",
     "Reason",
     "ReasonCode",
     "RetryPolicy",
+    "ScheduleInfo",
     "Scheduler",
     "SchedulerClosed",
     "SchedulingStrategy",
@@ -91,11 +99,16 @@ __all__ = [
     "Task",
     "TaskQueue",
     "ThreadScheduler",
+    "Trigger",
     "UnknownJob",
     "UnknownSchedule",
     "UnknownTask",
     "Wait",
+    "at",
+    "calendar",
+    "cron",
     "current_job",
+    "every",
 ]
 
 _ON_FIRST_USE = {

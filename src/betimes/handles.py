@@ -62,6 +62,8 @@ class JobInfo:
         worker: who holds it while it runs.
         fence: its fence.
         cancel_requested: whether the running attempt has been told to stop.
+        schedule: id of the schedule that made it; None: no schedule did.
+        scheduled_for: the instant of the schedule that it was made for.
     """
 
     id: str
@@ -86,6 +88,8 @@ class JobInfo:
     worker: str | None
     fence: int
     cancel_requested: bool
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
 
     @classmethod
     def of(cls, job: Job) -> JobInfo:
@@ -114,6 +118,8 @@ class JobInfo:
             worker=job.worker,
             fence=job.fence,
             cancel_requested=job.cancel_requested,
+            schedule=None if job.fire is None else job.fire.schedule,
+            scheduled_for=None if job.fire is None else from_us(job.fire.at),
         )
 
 

@@ -9,11 +9,13 @@ from betimes.core.options import reject_unknown
 from betimes.core.retry import RetryPolicy
 from betimes.core.task import TaskDefinition
 from betimes.errors import ConfigurationError
-from betimes.registration import TASK_OPTIONS, define, is_async
+from betimes.registration import TASK_OPTIONS, declared_schedule, define, is_async
 from betimes.runtime.context import Context
 from betimes.tasks import AsyncTask, Duration, Task
 
 if TYPE_CHECKING:
+    from betimes.core.triggers import Trigger
+    from betimes.runtime.timetable import NewSchedule
     from betimes.scheduler import Scheduler
 
 P = ParamSpec("P")
@@ -37,6 +39,9 @@ class TaskDecorator(Protocol):
 
 class Registrar:
     """Keeps the tasks by name."""
+
+    _declare: Callable[[NewSchedule], None]
+    """Has the schedule kept that a task asks for."""
 
     def __init__(self) -> None:
         self._definitions: dict[str, TaskDefinition] = {}
@@ -65,6 +70,11 @@ class Registrar:
         keep: Duration | None = None,
         delivery: str = "at_least_once",
         tags: Iterable[str] = (),
+        schedule: Trigger | None = None,
+        overlap: str = "skip",
+        missed: str = "latest",
+        max_catchup: int | None = None,
+        jitter: Duration | None = None,
     ) -> TaskDecorator: ...
 
     def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -83,6 +93,12 @@ class Registrar:
             keep: how long its jobs stay after their end; None: as the scheduler says.
             delivery: `"at_least_once"`; `"at_most_once"`: never again after an error, a timeout or a crash.
             tags: of its jobs, for finding them again.
+            schedule: when to run it by itself, without arguments: a schedule named as the task, made by
+                `cron`, `every`, `calendar` or `at`. It is kept when the scheduler starts.
+            overlap: of that schedule, as for `add_schedule`; so are the next three.
+            missed: what of instants that passed while nothing could fire.
+            max_catchup: how many of them `missed="all"` makes up for.
+            jitter: each run starts up to so much later.
 
         Raises:
             ConfigurationError: the function cannot be a task, an option is wrong, or the name is taken.
@@ -103,5 +119,8 @@ class Registrar:
             raise ConfigurationError(
                 f"a task named {definition.name!r} is registered already: give one of them another name=…"
             )
+        asked = declared_schedule(definition, options)
         self._definitions[definition.name] = definition
+        if asked is not None:
+            self._declare(asked)
         return (AsyncTask if is_async(fn) else Task)(cast("Scheduler", self), definition)

@@ -19,7 +19,9 @@ from betimes.core.task import TaskDefinition
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
 from betimes.runtime.context import Context
-from betimes.tasks import check_name, check_tags
+from betimes.runtime.timetable import NewSchedule
+from betimes.schedule_options import ScheduleOptions, ask, check_trigger
+from betimes.tasks import SubmitOptions, check_name, check_tags
 
 LANES = ("loop", "thread")
 _DELIVERIES = ("at_least_once", "at_most_once")
@@ -35,8 +37,15 @@ TASK_OPTIONS = (
     "keep",
     "delivery",
     "tags",
+    "schedule",
+    "overlap",
+    "missed",
+    "max_catchup",
+    "jitter",
 )
 """What the decorator takes."""
+
+_OF_SCHEDULES = ("overlap", "missed", "max_catchup", "jitter")
 
 
 def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
@@ -70,6 +79,41 @@ def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
         policy=RetryPolicy.of(given("retry")),
         timeout_s=None if timeout is None else duration_s(timeout, name="timeout"),
         expires_us=None if expires is None else duration_us(expires, name="expires"),
+    )
+
+
+def declared_schedule(definition: TaskDefinition, options: dict[str, Any]) -> NewSchedule | None:
+    """Return the schedule that the decorator's options ask for; None: they ask for none.
+
+    Raises:
+        ConfigurationError: an option is wrong, or the function needs arguments, which a schedule of its own
+            cannot give it.
+    """
+    trigger = options.get("schedule")
+    given = {name: options[name] for name in _OF_SCHEDULES if name in options}
+    if trigger is None:
+        if given:
+            raise ConfigurationError(f"{next(iter(given))} says how a schedule runs: pass schedule=… with it")
+        return None
+    check_trigger(trigger, definition.name)
+    try:
+        payload = definition.signature.encode((), {})
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{definition.name} cannot have schedule=…, because a schedule of its own runs it without "
+            f"arguments ({error}): give them defaults, or use add_schedule() with task.bind(…)"
+        ) from None
+    submit_options = (
+        None if definition.expires_us is None else SubmitOptions(expires_us=definition.expires_us)
+    )
+    return ask(
+        definition.name,
+        definition.spec,
+        payload,
+        trigger,
+        ScheduleOptions(**given),
+        submit_options=submit_options,
+        is_declared=True,
     )
 
 

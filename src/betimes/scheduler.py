@@ -25,6 +25,7 @@ from betimes.runtime.endings import Ending
 from betimes.runtime.engine import Engine
 from betimes.runtime.listeners import Listener
 from betimes.runtime.metrics import Metrics
+from betimes.scheduling import Scheduling
 from betimes.signals import run_until_signal
 from betimes.submission import JobMaker
 from betimes.submitting import Submitting
@@ -61,7 +62,7 @@ _OPTIONS = (
 )
 
 
-class Scheduler(Registrar, Submitting):
+class Scheduler(Registrar, Submitting, Scheduling):
     """Schedules work in this process, and with a durable store beyond it.
 
     Constructing opens nothing. `async with scheduler:` opens the store and runs jobs; `async with
@@ -138,6 +139,7 @@ class Scheduler(Registrar, Submitting):
             watchdog=watchdog,
             is_durable=self._store.is_durable,
         )
+        maker = JobMaker(self._store.now, new_id.at, strategy, rng)
         given = {executor.lane: executor for executor in executors}
         Registrar.__init__(self)
         engine = Engine(
@@ -148,9 +150,11 @@ class Scheduler(Registrar, Submitting):
             new_id=new_id,
             describe=lambda: describe_worker(new_id(), settings),
             new_executors=lambda: make_executors(settings, threads) | given,
+            new_run=maker.make_run,
             rng=rng,
         )
-        Submitting.__init__(self, engine, JobMaker(self._store.now, new_id.at, strategy))
+        self._declare = engine.declare
+        Submitting.__init__(self, engine, maker)
 
     def __repr__(self) -> str:
         state = "open" if self._engine.is_open else "not open"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from random import Random
 from typing import Any
 
 from betimes.core.dependencies import in_order
-from betimes.core.job import Job, JobSpec, Micros, Need, Terms
+from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Terms
+from betimes.core.schedule import ScheduleRecord
+from betimes.core.schedule_terms import ScheduleTerms
 from betimes.core.strategy import PriorityStrategy, SchedulingStrategy, check_key
 from betimes.errors import BetimesError, ConfigurationError, UnknownJob
 from betimes.tasks import BoundJob, SubmitOptions
@@ -21,16 +24,22 @@ class JobMaker:
         now: the store's clock.
         new_id: makes an id, given the instant.
         strategy: gives each job its key.
+        rng: for the jitter of schedules.
     """
 
-    __slots__ = ("_is_plain", "_new_id", "_now", "_strategy")
+    __slots__ = ("_is_plain", "_new_id", "_now", "_rng", "_strategy")
 
     def __init__(
-        self, now: Callable[[], Micros], new_id: Callable[[Micros], str], strategy: SchedulingStrategy
+        self,
+        now: Callable[[], Micros],
+        new_id: Callable[[Micros], str],
+        strategy: SchedulingStrategy,
+        rng: Random,
     ) -> None:
         self._now = now
         self._new_id = new_id
         self._strategy = strategy
+        self._rng = rng
         self._is_plain = type(strategy) is PriorityStrategy
 
     def make(
@@ -55,6 +64,22 @@ class JobMaker:
             self._depend(job, options, after)
         # The default strategy's key, without the checks that a user's strategy needs.
         job.sort_key = -spec.priority if self._is_plain else self._key(job)
+        return job
+
+    def make_run(self, record: ScheduleRecord, terms: ScheduleTerms, fire: FireKey) -> Job:
+        """Make the job of one fire of a schedule.
+
+        Raises:
+            ConfigurationError: as `make`.
+        """
+        now = self._now()
+        jitter = self._rng.randint(0, terms.jitter_us) if terms.jitter_us and not fire.by_hand else 0
+        expires_at = None if terms.expires_us is None else now + terms.expires_us
+        job = Job(
+            self._new_id(now), record.spec, record.payload, now, fire.at + jitter, expires_at=expires_at
+        )
+        job.fire = fire
+        job.sort_key = -record.spec.priority if self._is_plain else self._key(job)
         return job
 
     def _on_terms(self, spec: JobSpec, payload: bytes, options: SubmitOptions, now: Micros) -> Job:

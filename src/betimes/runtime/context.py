@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from betimes.core.durations import from_us
 from betimes.core.job import EPOCH
 from betimes.errors import BetimesError, Cancel
 
@@ -64,8 +65,12 @@ class Context:
 
     @property
     def scheduled_for(self) -> datetime | None:
-        """The instant of the schedule's fire that made the job; None for a job that no schedule made."""
-        return None
+        """The instant of the schedule's fire that made the job; None for a job that no schedule made.
+
+        However late the job starts, after a downtime say, this is what it was planned for (aware, UTC).
+        """
+        fire = self._attempt.job.fire
+        return None if fire is None else from_us(fire.at)
 
     @property
     def deadline(self) -> datetime | None:

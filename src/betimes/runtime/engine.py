@@ -18,15 +18,16 @@ from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, Wor
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
+from betimes.runtime.firing import LOOK_EVERY_S, Firing
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.lookout import Lookout, wait_for
 from betimes.runtime.metrics import Metrics
-from betimes.runtime.pool_watch import PoolWatch
 from betimes.runtime.settings import Settings
 from betimes.runtime.shutdown import Shutdown
 from betimes.runtime.snapshot import snapshot
-from betimes.runtime.watchdog import Watchdog, can_watch
+from betimes.runtime.timetable import NewRun, NewSchedule, Timetable
+from betimes.runtime.watches import Watches
 from betimes.runtime.worker import Worker
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Engine:
         settings: the numbers.
         describe: makes the description of a worker under a fresh id.
         new_executors: makes the executors of one run, by lane.
+        new_run: makes the job of one fire of a schedule.
         rng: for jitter.
     """
 
@@ -64,10 +66,12 @@ class Engine:
         new_id: Callable[[], str],
         describe: Callable[[], WorkerInfo],
         new_executors: Callable[[], Mapping[str, Executor]],
+        new_run: NewRun,
         rng: Random,
     ) -> None:
         self.store = store
         self.journal = Journal()
+        self.timetable = Timetable(store, self.journal, new_run)
         self.journal.on_recorded = self._note_change
         self.worker: Worker | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -78,7 +82,9 @@ class Engine:
         self._new_id = new_id
         self._describe = describe
         self._new_executors = new_executors
+        self._new_run = new_run
         self._rng = rng
+        self._firing: Firing | None = None
         self.is_closing = False
         self._is_opening = False
         self.submits = 0
@@ -87,8 +93,7 @@ class Engine:
         self._last: tuple[asyncio.AbstractEventLoop, Worker] | None = None
         self._shutdown: Shutdown | None = None
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
-        self._pool: PoolWatch | None = None
-        self._watchdog: Watchdog | None = None
+        self._watches = Watches(self.journal)
 
     # --- life
 
@@ -136,28 +141,24 @@ class Engine:
             rng=self._rng,
             state=self._new_state(executors) if before is None else before.state,
         )
+        self.timetable.begin()
+        await self.timetable.keep_declared()
         await worker.start()
         worker.chores.add(PRUNE_EVERY_S, self._prune, now=loop.time())
+        self._firing = Firing(
+            self.store,
+            self.timetable,
+            self.journal,
+            worker,
+            new_run=self._new_run,
+            look_s=min(self._settings.poll_s, LOOK_EVERY_S),
+        )
+        await self._firing.begin()
         self.worker = worker
         self._last = (loop, worker)
         if before is not None:
             before.heir = worker
-        self._watch(worker, loop)
-
-    def _watch(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
-        self._pool = PoolWatch(self.store, worker, self._settings.queues)
-        stall_s = self._settings.stall_s
-        if stall_s is not None and can_watch(loop):
-            self._watchdog = Watchdog(stall_s, worker.state.in_flight, self.journal.counters)
-            self.journal.on_claimed = self._watchdog.wake
-
-    async def _end_watch(self) -> None:
-        watchdog, self._watchdog, self.journal.on_claimed = self._watchdog, None, None
-        pool, self._pool = self._pool, None
-        if watchdog is not None:
-            watchdog.close()
-        if pool is not None:
-            await pool.close()
+        self._watches.begin(self.store, worker, loop, self._settings)
 
     def _new_state(self, executors: Mapping[str, Executor]) -> WorkerState[Attempt]:
         most = self._settings.concurrency
@@ -197,7 +198,7 @@ class Engine:
         self._shutdown = None
         self._unsubscribe()
         try:
-            await self._end_watch()
+            await self._watches.end()
             await self._lookout.close()
             await self.journal.listeners.close(self._settings.grace_s)
         finally:
@@ -205,6 +206,7 @@ class Engine:
                 await self.store.close()
             finally:
                 self.worker = None
+                self._firing = None
                 self.loop = None
                 self.thread = 0
                 self._closed.set()
@@ -247,6 +249,9 @@ class Engine:
         if hint is Hint.ENDED:
             self._changed.set()
             self._lookout.hint()
+        elif hint is Hint.FIRE:
+            if self._firing is not None:
+                self._firing.hurry()
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
 
@@ -301,9 +306,9 @@ class Engine:
             )
         self.check_here()
         attempt = current_attempt.get(None)
-        if attempt is None or self._pool is None:
+        if attempt is None or self._watches.pool is None:
             return await self._lookout.wait(job)
-        with self._pool.waiting(attempt, job):
+        with self._watches.pool.waiting(attempt, job):
             return await self._lookout.wait(job)
 
     def _runs_here(self, job: Job) -> bool:
@@ -315,13 +320,27 @@ class Engine:
         while True:
             self.check_open()
             self._changed.clear()
-            if not any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
+            if not await self._has_work():
                 return
             await wait_for(self._changed, self._settings.poll_s)
             while self.worker is not None and self.worker.state.has_held and not self.is_closing:
                 # While a job runs here there is no need to count: its end, once recorded, is told.
                 self._changed.clear()
                 await wait_for(self._changed, self._settings.poll_s)
+
+    async def _has_work(self) -> bool:
+        """Say whether any job is live, or about to be made by a schedule that is due."""
+        if any(any(of_queue.values()) for of_queue in (await self.store.counts()).values()):
+            return True
+        return self._firing is not None and await self._firing.has_due()
+
+    def declare(self, asked: NewSchedule) -> None:
+        """Have a schedule kept that a task asks for: before the next fire, or when the engine starts."""
+        self.timetable.declare(asked)
+        firing, loop = self._firing, self.loop
+        if firing is not None and loop is not None:
+            # A task may be registered in any thread, and while jobs run.
+            loop.call_soon_threadsafe(firing.hurry)
 
     async def _prune(self) -> None:
         while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
@@ -342,9 +361,9 @@ class Engine:
         from betimes.runtime.explaining import explain_job, look_here  # noqa: PLC0415
 
         here, held = None, [attempt.job for attempt in self._state.zombies.values()] if self._state else []
-        if self.worker is not None and self._pool is not None:
-            await self._pool.look()
-            here = look_here(self.worker, self._settings, self._tasks, pool=self._pool)
+        if self.worker is not None and self._watches.pool is not None:
+            await self._watches.pool.look()
+            here = look_here(self.worker, self._settings, self._tasks, pool=self._watches.pool)
         return await explain_job(self.store, job, self._tasks, here, held=held)
 
     async def metrics(self) -> Metrics:
@@ -361,7 +380,7 @@ class Engine:
             self._settings,
             state=self._state,
             heap=self.store.heap_entries(),
-            deadlocked=0 if self._pool is None else len(self._pool.found.held),
+            deadlocked=0 if self._watches.pool is None else len(self._watches.pool.found.held),
         )
 
 

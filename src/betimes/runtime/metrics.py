@@ -33,7 +33,8 @@ class Metrics:
         deadlocked: attempts that hold a slot and wait for jobs that can never go on, at the last look.
         loop_stalls: how often the event loop was blocked for longer than the watchdog allows.
         longest_stall_s: the longest of these, in seconds, once it was over.
-        skipped_fires: fires of schedules that did not become jobs.
+        fires: instants of schedules that became jobs here.
+        skipped_fires: instants of schedules that did not: overlapping, missed, or passed while paused.
         store_errors: calls of the store that failed.
         events_dropped: events a listener's full buffer lost.
         listener_errors: exceptions that listeners raised.
@@ -66,6 +67,7 @@ class Metrics:
     deadlocked: int = 0
     loop_stalls: int = 0
     longest_stall_s: float = 0.0
+    fires: int = 0
     skipped_fires: int = 0
     store_errors: int = 0
     events_dropped: int = 0
@@ -83,6 +85,7 @@ class Counters:
     __slots__ = (
         "attempts",
         "ended",
+        "fires",
         "longest_stall_s",
         "loop_stalls",
         "lost_leases",
@@ -90,6 +93,7 @@ class Counters:
         "retries",
         "run_time",
         "schedule_lag",
+        "skipped_fires",
         "snoozes",
         "stale_reports",
         "store_errors",
@@ -106,6 +110,8 @@ class Counters:
         self.lost_leases = 0
         self.stale_reports = 0
         self.store_errors = 0
+        self.fires = 0
+        self.skipped_fires = 0
         self.loop_stalls = 0
         self.longest_stall_s = 0.0
         self.ended = dict.fromkeys(

@@ -61,6 +61,8 @@ def snapshot(
         deadlocked=deadlocked,
         loop_stalls=counters.loop_stalls,
         longest_stall_s=counters.longest_stall_s,
+        fires=counters.fires,
+        skipped_fires=counters.skipped_fires,
         store_errors=counters.store_errors,
         events_dropped=listeners.dropped,
         listener_errors=listeners.errors,
