@@ -97,13 +97,11 @@ class CalendarTrigger(WallTimesTrigger):
 
     def _later_wall(self, wall: datetime) -> datetime | None:
         assert self.anchor is not None
-        passed = max(0, self._steps_until(wall.date()))
-        for steps in (passed, passed + 1):
-            day = self._day(self.anchor, steps)
-            found = None if day is None else datetime.combine(day, self.at, tzinfo=wall.tzinfo)
-            if found is None or found > wall:
-                return found
-        raise AssertionError  # the step after the one that covers `wall` is later
+        steps = max(0, self._steps_until(wall.date()))
+        day = self._day(self.anchor, steps)
+        if day is not None and datetime.combine(day, self.at, tzinfo=wall.tzinfo) <= wall:
+            day = self._day(self.anchor, steps + 1)
+        return None if day is None else datetime.combine(day, self.at, tzinfo=wall.tzinfo)
 
     def _steps_until(self, day: date) -> int:
         """How many whole steps lie between the anchor's day (or month) and this one."""

@@ -12,7 +12,7 @@ from betimes.core.triggers.reckoned import FIRST_US, LAST_US, ReckonedTrigger
 from betimes.core.triggers.trigger import Trigger
 from betimes.core.triggers.zones import Zone, zone_of
 from betimes.core.wording import listed, shown
-from betimes.errors import InvalidTrigger
+from betimes.errors import ConfigurationError, InvalidTrigger
 
 MAX_DATES = 10_000
 MAX_PARTS = 100
@@ -20,7 +20,7 @@ MAX_PARTS = 100
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UnionTrigger(ReckonedTrigger):
     """Fires whenever one of its parts does, and once where several do; made by `|`.
 
@@ -43,7 +43,7 @@ class UnionTrigger(ReckonedTrigger):
     def anchored(self, at: Micros) -> UnionTrigger:
         """Return the union of its anchored parts."""
         parts = tuple(part.anchored(at) for part in self.parts)
-        return self if parts == self.parts else UnionTrigger(parts)
+        return self if parts == self.parts else UnionTrigger(parts=parts)
 
     @property
     def tz(self) -> str | None:
@@ -68,7 +68,7 @@ class UnionTrigger(ReckonedTrigger):
         return " | ".join(repr(part) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExclusionTrigger(ReckonedTrigger):
     """Fires when its inner trigger does, but not on certain dates; made by `excluding`.
 
@@ -94,10 +94,14 @@ class ExclusionTrigger(ReckonedTrigger):
             after
         )  # A grid of its own, where it has none: leaving out must not shift it.
         while (found := inner.next_us(after)) is not None and FIRST_US <= found <= LAST_US:
+            if found <= after:
+                raise ConfigurationError(
+                    f"next() of {type(inner).__name__} must return an instant later than it is given"
+                )
             last_day = self._run_ends.get(self._zone.local(found).date())
             if last_day is None:
                 return found
-            after = max(after, self._last_before(last_day, found))
+            after = self._last_before(last_day, found)
         return found
 
     def moved_from(self, at: Micros) -> str | None:
@@ -161,7 +165,7 @@ def union_of(one: Trigger, other: Trigger) -> UnionTrigger:
             text=str(len(parts)),
             allowed=f"at most {MAX_PARTS}",
         )
-    return UnionTrigger(parts)
+    return UnionTrigger(parts=parts)
 
 
 def exclusion_of(inner: Trigger, dates: Iterable[date], tz: str | None) -> ExclusionTrigger:
@@ -189,7 +193,7 @@ def exclusion_of(inner: Trigger, dates: Iterable[date], tz: str | None) -> Exclu
             allowed=f"1 to {MAX_DATES:,} dates",
         )
     name = zone_of((inner.tz or "UTC") if tz is None else tz).name
-    return ExclusionTrigger(inner, tuple(sorted(set(days))), name)
+    return ExclusionTrigger(inner=inner, dates=tuple(sorted(set(days))), day_tz=name)
 
 
 def _parts_of(trigger: Trigger) -> tuple[Trigger, ...]:

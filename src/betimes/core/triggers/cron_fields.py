@@ -32,7 +32,7 @@ ALIASES = {
 MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
-_CHARACTERS = re.compile(r"[A-Za-z0-9*/,#@?.+~^%|:;_ \t-]*")
+_PRINTABLE = re.compile(r"[ -~\t]*")
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -136,10 +136,8 @@ def _split(expr: str, *, seconds: bool) -> list[str]:
         raise _wrong(expr, "must be text")
     if len(expr) > MAX_TEXT:
         raise _wrong(expr, f"is longer than {MAX_TEXT} characters")
-    if (strange := _CHARACTERS.sub("", expr, count=1)) or not _CHARACTERS.fullmatch(expr):
-        raise _wrong(
-            expr, f"has the character {shown(strange[:1])}, which no field takes; write one line of ASCII"
-        )
+    if strange := _PRINTABLE.sub("", expr, count=1):
+        raise _wrong(expr, f"has {shown(strange[0])}, which no field takes: write one line of ASCII")
     text = expr.strip(" \t").lower()
     if text.startswith("@"):
         return ["0", *_alias(text).split()]
@@ -190,8 +188,7 @@ def _read_list(field: Field, text: str) -> list[_Item]:
 
 
 def _read_item(field: Field, item: str) -> _Item:
-    special = _special(field, item)
-    return special or _plain(field, item)
+    return _special(field, item) or _plain(field, item)
 
 
 def _special(field: Field, item: str) -> _Item | None:
@@ -281,7 +278,7 @@ def _unwrapped(field: Field, first: int, last: int, step_text: str) -> str:
     if step > 1:
         return ",".join(_named(field, value) for value in values)
     turn = values.index(field.low)
-    return ",".join(_short(field, piece) for piece in (values[:turn], values[turn:]))
+    return ",".join(_short(field, piece) for piece in (values[:turn], values[turn:]) if piece)
 
 
 def _short(field: Field, values: list[int]) -> str:

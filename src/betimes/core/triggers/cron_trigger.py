@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from betimes.core.job import Micros
@@ -23,7 +23,7 @@ HORIZON_YEARS = 50
 _NEAR = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CronTrigger(WallTimesTrigger):
     """Fires at the wall times of a cron expression; made by `cron`.
 
@@ -108,7 +108,7 @@ class CronTrigger(WallTimesTrigger):
         return f"cron({self.expr!r}{tz}{', seconds=True' if self.seconds else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CronTrigger, (self.expr, self.tz, self.seconds)
+        return partial(CronTrigger, expr=self.expr, tz=self.tz, seconds=self.seconds), ()
 
 
 def cron(expr: str, *, tz: str = "UTC", seconds: bool = False) -> CronTrigger:
@@ -138,7 +138,7 @@ def cron(expr: str, *, tz: str = "UTC", seconds: bool = False) -> CronTrigger:
             text=shown(seconds),
             allowed="True or False",
         )
-    return CronTrigger(expr, tz, seconds)
+    return CronTrigger(expr=expr, tz=tz, seconds=seconds)
 
 
 @lru_cache(maxsize=1024)  # Many schedules share few expressions.

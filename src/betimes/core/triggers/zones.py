@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from betimes.core.durations import instant_us
@@ -57,6 +58,9 @@ class Zone:
         self.name = info.key
         self._epoch = datetime(1970, 1, 1, tzinfo=info)
         self._from_utc = info.fromutc
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return zone_of, (self.name,)
 
     def local(self, at: Micros) -> datetime:
         """Return what the zone's clock shows at an instant, aware, with `fold` set in a second pass."""
