@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from betimes.core.job import FireKey, Job, JobStatus, Micros
 from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord
@@ -40,7 +41,7 @@ class Settled:
 
     def record_with(self, seqs: Sequence[int]) -> ScheduleRecord:
         """Return the schedule afterwards, with the numbers that the store gave the new jobs."""
-        if not seqs:
+        if not seqs or not (self.keeps_jobs or self.awaits_run):
             return self.record
         return replace(
             self.record,
@@ -91,8 +92,9 @@ def _is_patient(advance: Advance, live: Sequence[Job]) -> bool:
 
 
 def _held(advance: Advance, at: Micros, live: Sequence[Job]) -> Settled:
-    record = _counted(advance, advance.skips)
-    held = replace(record, next_fire_at=None, held_at=at, jobs=tuple(job.seq for job in live))
+    jobs = tuple(job.seq for job in live)
+    counts = _counted(advance, advance.skips)
+    held = replace(advance.record, **counts, next_fire_at=None, held_at=at, jobs=jobs)
     return Settled(record=held, fires=advance.skips)
 
 
@@ -110,29 +112,30 @@ def _settled(
     fires += [_fired(advance, job, now) for job, _ in runs]
     if skip is not None:
         fires.append(skip)
-    record = _counted(advance, fires)
-    if not advance.by_hand:
-        record = replace(record, next_fire_at=advance.next_fire_at, held_at=None, awaits=None)
-        if record.delay_us is not None and not runs:
-            # No run whose end could be waited for: the one in the way is, or else time alone.
-            record = _after(record, skip, live, now)
+    delay_us = advance.record.delay_us
     overlaps = advance.overlap is Overlap.ALLOW
+    # One value is made of all that changes, since 10,000 schedules may be due at once.
+    changes = _counted(advance, fires)
+    changes["jobs"] = () if overlaps else tuple(job.seq for job in live)
+    if not advance.by_hand:
+        changes |= {"next_fire_at": advance.next_fire_at, "held_at": None, "awaits": None}
+        if delay_us is not None and not runs:
+            # No run whose end could be waited for: the one in the way is, or else time alone.
+            changes |= _after(advance, skip, live, now + delay_us)
     return Settled(
-        record=replace(record, jobs=() if overlaps else tuple(job.seq for job in live)),
+        record=replace(advance.record, **changes),
         runs=tuple(runs),
         cancels=cancels,
         fires=tuple(fires),
         keeps_jobs=not overlaps,
-        awaits_run=record.delay_us is not None and not advance.by_hand,
+        awaits_run=delay_us is not None and not advance.by_hand,
     )
 
 
-def _after(record: ScheduleRecord, skip: Fire | None, live: Sequence[Job], now: Micros) -> ScheduleRecord:
+def _after(advance: Advance, skip: Fire | None, live: Sequence[Job], at: Micros) -> dict[str, Any]:
     if skip is not None:
-        return replace(record, awaits=next(job.seq for job in live if job.id == skip.job_id))
-    if record.next_fire_at is None:
-        return replace(record, next_fire_at=now + (record.delay_us or 0))
-    return record
+        return {"awaits": next(job.seq for job in live if job.id == skip.job_id)}
+    return {"next_fire_at": at} if advance.next_fire_at is None else {}
 
 
 def _naming(fire: Fire, job_id: str | None) -> Fire:
@@ -152,19 +155,20 @@ def _fired(advance: Advance, job: Job, now: Micros) -> Fire:
     )
 
 
-def _counted(advance: Advance, fires: Sequence[Fire]) -> ScheduleRecord:
-    """Return the schedule with these instants counted, and one version on."""
+def _counted(advance: Advance, fires: Sequence[Fire]) -> dict[str, Any]:
+    """Return what changes of the schedule when these instants are counted, and it is one version on."""
     record = advance.record
-    decided = [fire.at for fire in fires if fire.outcome is not FireOutcome.BY_HAND]
-    if record.last_fire_at is not None:
-        decided.append(record.last_fire_at)
-    return replace(
-        record,
-        version=record.version + 1,
-        last_fire_at=max(decided, default=None),
-        fired=record.fired + sum(fire.outcome is FireOutcome.FIRED for fire in fires),
-        skipped=record.skipped + sum(fire.count for fire in fires if fire.outcome.is_skip),
-    )
+    fired, skipped, last = record.fired, record.skipped, record.last_fire_at
+    for fire in fires:
+        if fire.outcome is FireOutcome.BY_HAND:
+            continue
+        if fire.outcome is FireOutcome.FIRED:
+            fired += 1
+        else:
+            skipped += fire.count
+        if last is None or fire.at > last:
+            last = fire.at
+    return {"version": record.version + 1, "last_fire_at": last, "fired": fired, "skipped": skipped}
 
 
 def _key(job: Job) -> FireKey:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Protocol
 
 from betimes.core.job import EMPTY_PAYLOAD, Job, JobSpec, Micros
 
@@ -131,6 +132,22 @@ class ScheduleRecord:
         return self.held_at is not None or self.awaits is not None
 
 
+class Standing(Protocol):
+    """What of a schedule a step is compared with; the whole schedule need not be read for it."""
+
+    @property
+    def version(self) -> int:
+        """Its version."""
+
+    @property
+    def next_fire_at(self) -> Micros | None:
+        """The instant of its next fire."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether it fires nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
     """One step of a schedule, planned on what was seen; the store settles it on what is (`settle`).
@@ -162,8 +179,12 @@ class Advance:
         holds = self.missed is Missed.ALL and self.overlap is not Overlap.ALLOW
         return holds or self.record.delay_us is not None
 
-    def stands(self, record: ScheduleRecord | None) -> bool:
-        """Say whether the schedule is still as it was seen, so that the step counts."""
+    def stands(self, record: Standing | None) -> bool:
+        """Say whether the schedule is still as it was seen, so that the step counts.
+
+        Args:
+            record: the schedule, or what says how it stands; None: it is not there any more.
+        """
         seen = self.record
         return (
             record is not None

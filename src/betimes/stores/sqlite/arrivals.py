@@ -49,6 +49,10 @@ class Admission:
         self._first = first
         self._statuses = statuses
 
+    def numbers(self) -> Sequence[int]:
+        """Return by position the numbers of the jobs."""
+        return range(self._first, self._first + len(self._jobs))
+
     def acknowledge(self) -> tuple[list[Job], Sequence[JobEvent]]:
         """Write number and status into the records, and return them with their events."""
         for seq, (job, status) in enumerate(zip(self._jobs, self._statuses, strict=True), self._first):

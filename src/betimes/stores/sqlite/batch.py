@@ -17,6 +17,7 @@ from betimes.ports import Clock, Hint
 from betimes.stores.sqlite.arrivals import insert_plain
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import primary_code, translated
+from betimes.stores.sqlite.firing import follow
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.turn import Turn
@@ -105,18 +106,24 @@ class Committer:
 
     def _run(self, operation: Operation, hints: set[Hint]) -> None:
         if not operation.is_guarded:
-            operation.value = operation.run(self._turn(hints))
+            self._carry_out_one(operation, hints)
             return
         own_hints: set[Hint] = set()
         self._sql.execute("SAVEPOINT operation")
         try:
-            operation.value = operation.run(self._turn(own_hints))
+            self._carry_out_one(operation, own_hints)
         except BetimesError as refusal:
             self._sql.execute("ROLLBACK TO operation")
             operation.error = refusal
         else:
             hints |= own_hints
         self._sql.execute("RELEASE operation")
+
+    def _carry_out_one(self, operation: Operation, hints: set[Hint]) -> None:
+        """Carry an operation out, and then what the ends of jobs, however they came, do to schedules."""
+        turn = self._turn(hints)
+        operation.value = operation.run(turn)
+        follow(turn)
 
     def _turn(self, hints: set[Hint]) -> Turn:
         clock = self._clock

@@ -8,6 +8,7 @@ from betimes.core.events import CancelRequested, Retried, Unparked
 from betimes.core.job import JobEvent, JobStatus
 from betimes.errors import DuplicateJob, UnknownJob
 from betimes.ports import CancelAnswer, Cancellation, Hint
+from betimes.stores.sqlite.firing import note_retry
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import Records, statement
 from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
@@ -54,6 +55,7 @@ def retry(turn: Turn, job_id: str, seq: int, *, by: str) -> Sequence[JobEvent]:
     turn.sql.execute(REOPEN_JOB, (seq,))
     turn.sql.execute(DELETE_FINISHED, (array((seq,)),))
     turn.flush()
+    note_retry(turn, job)
     return turn.changes
 
 

@@ -8,10 +8,12 @@ from heapq import merge
 from itertools import islice
 
 from betimes.core.job import Job, JobStatus, Micros
-from betimes.core.schedule import ScheduleRecord
-from betimes.ports import JobFilter, WorkerInfo
+from betimes.core.schedule import Fire, ScheduleRecord
+from betimes.ports import JobFilter, ScheduleFilter, WorkerInfo
+from betimes.stores.sqlite.firing import SCHEDULES_BY_ID
 from betimes.stores.sqlite.leases import WORKERS, lease_holds
 from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, worker_of
+from betimes.stores.sqlite.schedule_rows import fire_of, schedule_of
 from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
 
@@ -23,8 +25,12 @@ AHEAD = statement("ahead")
 READ_PRUNED = statement("read_pruned")
 COUNT_PARKED = statement("count_parked")
 PAUSED_QUEUES = statement("paused_queues")
-SCHEDULES = statement("schedules")
-DUE_SCHEDULES = statement("due_schedules")
+SCHEDULES = Records("schedules")
+DUE_SCHEDULES = Records("due_schedules")
+NEXT_FIRE = statement("next_fire")
+FIRES = Records("fires")
+
+END_OF_TIME = 2**63 - 1
 
 
 class Look:
@@ -98,10 +104,31 @@ class Look:
         """Return the paused queues' names."""
         return frozenset(queue for (queue,) in self._sql.execute(PAUSED_QUEUES).fetchall())
 
-    def schedules(self, due_by: Micros | None, limit: int) -> list[ScheduleRecord]:
-        """List schedules, or the due ones."""
-        query, values = (SCHEDULES, (limit,)) if due_by is None else (DUE_SCHEDULES, (due_by, limit))
-        return [self._specs.schedule(row) for row in self._sql.execute(query, values).fetchall()]
+    def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        """Return a schedule."""
+        rows = SCHEDULES_BY_ID.read(self._sql, (array((schedule_id,)),))
+        return schedule_of(rows[0], self._specs) if rows else None
+
+    def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
+        """List schedules by id, or the due ones, earliest first."""
+        after, since = which.after, which.fired_after
+        behind = "" if after is None else after.id
+        if which.due_by is None:
+            rows = SCHEDULES.read(self._sql, (behind, since, which.limit))
+        else:
+            behind_at = -END_OF_TIME if after is None else after.next_fire_at
+            rows = DUE_SCHEDULES.read(self._sql, (which.due_by, behind_at, behind, since, which.limit))
+        return [schedule_of(row, self._specs) for row in rows]
+
+    def next_fire(self) -> Micros | None:
+        """Return the earliest next fire of a schedule that is not paused."""
+        earliest: Micros | None = self._sql.execute(NEXT_FIRE).fetchone()[0]
+        return earliest
+
+    def fires(self, schedule_id: str, before: Micros | None, limit: int) -> list[Fire]:
+        """List what became of a schedule's instants, newest first."""
+        until = END_OF_TIME if before is None else before
+        return [fire_of(row) for row in FIRES.read(self._sql, (schedule_id, until, limit))]
 
 
 def _seq(row: Row) -> int:

@@ -1,4 +1,4 @@
-"""Between rows and records: the only place that knows in which order a row's columns stand.
+"""Between rows and records: only here, and for schedules in `schedule_rows`, is the columns' order known.
 
 The views `betimes_live` and `betimes_ended` give live and ended jobs the same columns, so that there is
 one way from a row to a `Job`. What few jobs need travels as JSON, and is made only where there is
@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.core.job import AttemptOutcome, ErrorInfo, Job, JobSpec, JobStatus, Micros
-from betimes.core.schedule import ScheduleRecord
+from betimes.core.job import AttemptOutcome, ErrorInfo, FireKey, Job, JobSpec, JobStatus, Micros
 from betimes.ports import WorkerInfo
 from betimes.stores.sqlite.statements import Row
 
@@ -45,6 +44,8 @@ class _Rare(msgspec.Struct, omit_defaults=True):
     attempts: tuple[AttemptOutcome, ...] = ()
     depends_on: tuple[str, ...] = ()
     key: str | None = None
+    fire: tuple[str, Micros] | None = None
+    by_hand: bool = False
 
 
 _NO_OPTIONS = _Options()
@@ -147,29 +148,6 @@ class Specs:
             job.sort_key, TEXT[status], job.expires_at, rare_text(job), token,
         )  # fmt: skip
 
-    def schedule(self, row: Row) -> ScheduleRecord:
-        """Return the schedule that a row describes."""
-        return ScheduleRecord(
-            id=row[0],
-            spec=self.spec((row[1], row[2], row[3], row[4], row[5])),
-            payload=row[6].encode(),
-            definition=row[7],
-            next_fire_at=row[8],
-            version=row[9],
-            paused=row[10] == 1,
-            last_fire_at=row[11],
-            fired=row[12],
-            skipped=row[13],
-        )
-
-    def schedule_row(self, record: ScheduleRecord, *, version: int) -> Row:
-        """Return the values of `save_schedule`."""
-        return (
-            record.id, *self.columns(record.spec), record.payload.decode(), record.definition,
-            record.next_fire_at, version, int(record.paused), record.last_fire_at, record.fired,
-            record.skipped,
-        )  # fmt: skip
-
 
 def _add_rare(job: Job, text: str | None) -> None:
     """Fill in the fields that the column `rare` holds."""
@@ -181,6 +159,7 @@ def _add_rare(job: Job, text: str | None) -> None:
     job.attempts = rare.attempts
     job.depends_on = rare.depends_on
     job.key = rare.key
+    job.fire = None if rare.fire is None else FireKey(*rare.fire, rare.by_hand)
     job.terms = None
 
 
@@ -192,6 +171,7 @@ def rare_text(job: Job) -> str | None:
         and job.reason is None
         and not job.depends_on
         and job.key is None
+        and job.fire is None
         and not job.crashes
         and not job.superseded
     ):
@@ -205,6 +185,9 @@ def rare_text(job: Job) -> str | None:
         depends_on=job.depends_on,
         key=job.key,
     )
+    fire = job.fire
+    if fire is not None:
+        unusual.fire, unusual.by_hand = (fire.schedule, fire.at), fire.by_hand
     return _encode(unusual).decode()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
-from betimes.core.schedule import ScheduleRecord
+from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
 from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.ports import (
     Beat,
@@ -24,6 +24,7 @@ from betimes.ports import (
     Hint,
     JobFilter,
     Report,
+    ScheduleFilter,
     Store,
     WorkerInfo,
 )
@@ -308,41 +309,51 @@ class SqliteStore(Store):
 
     # schedules
 
-    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
+    async def save_schedule(
+        self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
+    ) -> bool:
         """Insert or replace a schedule by compare-and-set."""
-        return await self._write(lambda turn: firing.save(turn, record, expected_version))
+        return await self._write(lambda turn: firing.save(turn, record, expected_version, fires))
 
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule and its fires."""
         return await self._write(lambda turn: firing.remove(turn, schedule_id))
 
-    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        """Return a schedule; None if there is none."""
+        return await self._read(lambda look: look.schedule(schedule_id))
+
+    async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
         """List schedules, or the due ones."""
-        return await self._read(lambda look: look.schedules(due_by, limit))
+        return await self._read(lambda look: look.schedules(which))
 
-    async def fire(
-        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
-    ) -> tuple[bool, list[JobEvent]]:
-        """Turn one instant into its job, once."""
+    async def next_fire(self) -> Micros | None:
+        """Return the earliest next fire of a schedule that is not paused."""
+        return await self._read(lambda look: look.next_fire())
 
-        def run(turn: Turn) -> Submission | None:
-            if not firing.fire(turn, record, fire_at, next_fire_at, is_skipped=job is None):
-                return None
-            submission = _submit(turn, [] if job is None else [job])
-            for seq in submission.numbers():
-                firing.name_job(turn, record, fire_at, seq)
-            return submission
-
-        def finish(submission: Submission | None) -> tuple[bool, list[JobEvent]]:
-            return (False, []) if submission is None else (True, submission.acknowledge()[1])
-
-        fired: tuple[bool, list[JobEvent]] = await self._open_writer().call(
-            Operation(run, finish=finish, is_guarded=True)
+    async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], Sequence[JobEvent]]:
+        """Carry out steps of schedules, all in one transaction."""
+        fired: tuple[list[Fired | None], Sequence[JobEvent]] = await self._open_writer().call(
+            Operation(
+                lambda turn: _fire(turn, advances),
+                finish=lambda steps: steps.acknowledge(),
+                is_guarded=True,
+            )
         )
         return fired
+
+    async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
+        """List what became of a schedule's instants, newest first."""
+        return await self._read(lambda look: look.fires(schedule_id, before, limit))
 
 
 def _submit(turn: Turn, jobs: Sequence[Job]) -> Submission:
     submission = Submission(turn, jobs)
     submission.run()
     return submission
+
+
+def _fire(turn: Turn, advances: Sequence[Advance]) -> firing.Firing:
+    steps = firing.Firing(turn, advances)
+    steps.run()
+    return steps

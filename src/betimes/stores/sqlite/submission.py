@@ -7,7 +7,9 @@ in the order given; numbers are given out before, so that a job may wait for one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from betimes.core.dependencies import in_order, is_met
 from betimes.core.events import DependencyFailed, Superseded
@@ -30,6 +32,7 @@ ADD_DEPENDENCY = ManyRows("add_dependency")
 MARK_AWAITED = statement("mark_awaited")
 
 NO_TERMS = Terms()
+NO_WAITS: Mapping[int, Sequence[Job]] = MappingProxyType({})
 SETTLED_AT_SUBMIT = (
     "seq",
     "status",
@@ -45,11 +48,20 @@ SETTLED_AT_SUBMIT = (
 
 
 class Submission:
-    """One call of `submit`; it works on copies, inside a savepoint: what it raises leaves nothing behind."""
+    """One call of `submit`; it works on copies, inside a savepoint: what it raises leaves nothing behind.
 
-    def __init__(self, turn: Turn, jobs: Sequence[Job]) -> None:
+    Args:
+        turn: the operation's view of the transaction.
+        jobs: the records given.
+        waits: by the identity of a record, live jobs whose end it waits for besides what its terms say.
+    """
+
+    def __init__(
+        self, turn: Turn, jobs: Sequence[Job], waits: Mapping[int, Sequence[Job]] = NO_WAITS
+    ) -> None:
         self._turn = turn
         self._given = jobs
+        self._waits = waits
         self._new: list[tuple[Job, Terms]] = []
         self._named: dict[str, Job] = {}
         self._keys: dict[str, tuple[Job, bytes]] = {}
@@ -103,6 +115,9 @@ class Submission:
         copy = job.copy()
         copy.terms = None
         terms = job.terms or NO_TERMS
+        if (live := self._waits.get(id(job))) is not None:
+            ends = tuple((other, Need.ENDED) for other in live)
+            terms = replace(terms, depends_on=(*terms.depends_on, *ends))
         self._new.append((copy, terms))
         self._named[copy.id] = copy
         self._origin[id(copy)] = job

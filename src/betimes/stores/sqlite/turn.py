@@ -50,13 +50,14 @@ class Turn:
         jobs: the live jobs loaded so far, by number; one record each.
         awaited: numbers of those that others wait for.
         changes: the transitions made, in order, for whoever asked.
+        ends_of_fires: the jobs that have ended and were made by schedules, in order (`firing.follow`).
         tally: the jobs counted out of one status and into another, until they are written.
         hints: what subscribers are to hear after the commit.
     """
 
     __slots__ = (
-        "_dirty", "_ended", "_unblocked", "awaited", "boot_id", "boottime", "changes", "hints", "jobs",
-        "now", "specs", "sql", "tally",
+        "_dirty", "_ended", "_unblocked", "awaited", "boot_id", "boottime", "changes", "ends_of_fires",
+        "hints", "jobs", "now", "specs", "sql", "tally",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class Turn:
         self.jobs: dict[int, Job] = {}
         self.awaited: set[int] = set()
         self.changes: list[JobEvent] = []
+        self.ends_of_fires: list[Job] = []
         self._dirty: dict[int, Job] = {}
         self._ended: list[Job] = []
         self._unblocked: list[int] = []
@@ -159,6 +161,8 @@ class Turn:
             self._unblocked.append(job.seq)
         if after in TERMINAL:
             self._ended.append(job)
+            if job.fire is not None:
+                self.ends_of_fires.append(job)
 
     def move(self, job: Job, event: Event) -> Transition:
         """Carry out one event, keep it among the changes, and settle what follows from it."""

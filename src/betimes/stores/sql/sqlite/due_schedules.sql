@@ -1,7 +1,6 @@
--- List the schedules that are due, earliest first.
-SELECT id, task, queue, lane, priority, options, payload, definition, next_fire_at, version, paused, last_fire_at,
-    fired, skipped
-FROM betimes_schedule
-WHERE paused = 0 AND next_fire_at IS NOT NULL AND next_fire_at <= ?
+-- List the schedules that are due, earliest first, behind one.
+SELECT record FROM betimes_plan
+WHERE paused = 0 AND next_fire_at IS NOT NULL AND next_fire_at <= ?1 AND (next_fire_at, id) > (?2, ?3)
+    AND (?4 IS NULL OR last_fire_at > ?4)
 ORDER BY next_fire_at, id
-LIMIT ?;
+LIMIT ?5;

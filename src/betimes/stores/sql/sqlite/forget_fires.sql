@@ -1,3 +1,3 @@
--- Forget fires of long ago: `next_fire_at` only grows, so they cannot come again.
+-- Forget what was decided long ago: `next_fire_at` only grows, so those instants cannot come again.
 DELETE FROM betimes_fire
-WHERE (schedule, fire_at) IN (SELECT schedule, fire_at FROM betimes_fire WHERE fire_at <= ? LIMIT ?);
+WHERE (schedule, at, by_hand) IN (SELECT schedule, at, by_hand FROM betimes_fire WHERE decided_at <= ? LIMIT ?);

@@ -1,2 +1,0 @@
--- Read the version of a schedule.
-SELECT version FROM betimes_schedule WHERE id = ?;
