@@ -40,8 +40,8 @@ class TaskDecorator(Protocol):
 class Registrar:
     """Keeps the tasks by name."""
 
-    _declare: Callable[[NewSchedule], None]
-    """Has the schedule kept that a task asks for."""
+    _registered: Callable[[NewSchedule | None], None]
+    """Is told of each new task, and of the schedule it asks for."""
 
     def __init__(self) -> None:
         self._definitions: dict[str, TaskDefinition] = {}
@@ -121,6 +121,5 @@ class Registrar:
             )
         asked = declared_schedule(definition, options)
         self._definitions[definition.name] = definition
-        if asked is not None:
-            self._declare(asked)
+        self._registered(asked)
         return (AsyncTask if is_async(fn) else Task)(cast("Scheduler", self), definition)

@@ -151,9 +151,10 @@ class Scheduler(Registrar, Submitting, Scheduling):
             describe=lambda: describe_worker(new_id(), settings),
             new_executors=lambda: make_executors(settings, threads) | given,
             new_run=maker.make_run,
+            on_jump=self._clock.on_jump,
             rng=rng,
         )
-        self._declare = engine.declare
+        self._registered = engine.registered
         Submitting.__init__(self, engine, maker)
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def pool_of(scheduler: Scheduler) -> PoolWatch:
-    pool = scheduler._engine._pool
+    pool = scheduler._engine._watches.pool
     assert pool is not None
     return pool
 

@@ -123,7 +123,7 @@ def test_a_jump_of_the_wall_clock_starts_nothing_early_and_loses_nothing(store: 
 def nothing_else_wakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Put everything off that would wake the worker anyway; the options of a scheduler of that kind."""
     monkeypatch.setattr("betimes.runtime.lease.RESCUE_EVERY_S", 1e6)
-    monkeypatch.setattr("betimes.runtime.engine.PRUNE_EVERY_S", 1e6)
+    monkeypatch.setattr("betimes.runtime.upkeep.PRUNE_EVERY_S", 1e6)
     return {"poll": "900h", "lease": "3000h", "limit_s": 1000.0}
 
 

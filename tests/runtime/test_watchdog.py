@@ -191,7 +191,7 @@ def test_a_thread_that_takes_its_time_blocks_nobody(log: Log) -> None:
 
         handle = await slow.submit()
         counted = 0
-        loop, dog = asyncio.get_running_loop(), scheduler._engine._watchdog
+        loop, dog = asyncio.get_running_loop(), scheduler._engine._watches.watchdog
         assert dog is not None
         give_sign = dog._give_sign
 
@@ -216,7 +216,7 @@ def test_a_thread_that_takes_its_time_blocks_nobody(log: Log) -> None:
 def test_without_work_there_is_no_thread_and_no_callback() -> None:
     async def main(scheduler: Scheduler) -> None:
         assert watchdogs() == []
-        dog = scheduler._engine._watchdog
+        dog = scheduler._engine._watches.watchdog
         assert dog is not None
         assert not dog._is_awake
 
@@ -229,7 +229,7 @@ def test_it_can_be_switched_off() -> None:
         async def nothing() -> None: ...
 
         await (await nothing.submit()).result()
-        assert scheduler._engine._watchdog is None
+        assert scheduler._engine._watches.watchdog is None
         assert watchdogs() == []
 
     run(main, watchdog=None)
@@ -247,7 +247,7 @@ def test_on_virtual_time_there_is_none_whatever_was_asked_for() -> None:
 
         async with scheduler:
             await (await sleep.submit()).result()
-            assert scheduler._engine._watchdog is None
+            assert scheduler._engine._watches.watchdog is None
             assert watchdogs() == []
 
     run_virtual(main(), clock=clock)
@@ -265,7 +265,7 @@ def test_a_client_has_none() -> None:
     async def main() -> None:
         scheduler = Scheduler(watchdog=STALL_S)
         async with scheduler.client():
-            assert scheduler._engine._watchdog is None
+            assert scheduler._engine._watches.watchdog is None
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 
 class Clock(ABC):
@@ -23,3 +24,12 @@ class Clock(ABC):
     @abstractmethod
     def monotonic(self) -> float:
         """Return seconds on a clock that never jumps; for measuring and for deadlines."""
+
+    def on_jump(self, hear: Callable[[], None]) -> Callable[[], None] | None:
+        """Have `hear` called whenever the wall clock is set, and return how to stop that.
+
+        Returns:
+            None where the clock cannot tell, as the system's cannot: then somebody has to look.
+        """
+        del hear
+        return None

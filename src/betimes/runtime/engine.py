@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import types
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, Wor
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
-from betimes.runtime.firing import LOOK_EVERY_S, Firing
+from betimes.runtime.firing import LOOK_EVERY_S, Firing, OnJump
+from betimes.runtime.giving_way import let_others_run
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.lookout import Lookout, wait_for
@@ -38,8 +38,6 @@ _log = logging.getLogger("betimes")
 SUBMITS_BETWEEN_YIELDS = 64
 """A submit loop that never has to wait lets the others run after so many submits."""
 
-PRUNE_EVERY_S = 60.0
-PRUNE_AT_ONCE = 1000
 
 
 class Engine:
@@ -53,6 +51,7 @@ class Engine:
         describe: makes the description of a worker under a fresh id.
         new_executors: makes the executors of one run, by lane.
         new_run: makes the job of one fire of a schedule.
+        on_jump: has somebody told when the wall clock is set, if the clock can tell.
         rng: for jitter.
     """
 
@@ -67,6 +66,7 @@ class Engine:
         describe: Callable[[], WorkerInfo],
         new_executors: Callable[[], Mapping[str, Executor]],
         new_run: NewRun,
+        on_jump: OnJump,
         rng: Random,
     ) -> None:
         self.store = store
@@ -83,6 +83,7 @@ class Engine:
         self._describe = describe
         self._new_executors = new_executors
         self._new_run = new_run
+        self._on_jump = on_jump
         self._rng = rng
         self._firing: Firing | None = None
         self.is_closing = False
@@ -144,13 +145,13 @@ class Engine:
         self.timetable.begin()
         await self.timetable.keep_declared()
         await worker.start()
-        worker.chores.add(PRUNE_EVERY_S, self._prune, now=loop.time())
         self._firing = Firing(
             self.store,
             self.timetable,
             self.journal,
             worker,
             new_run=self._new_run,
+            on_jump=self._on_jump,
             look_s=min(self._settings.poll_s, LOOK_EVERY_S),
         )
         await self._firing.begin()
@@ -198,6 +199,8 @@ class Engine:
         self._shutdown = None
         self._unsubscribe()
         try:
+            if self._firing is not None:
+                self._firing.end()
             await self._watches.end()
             await self._lookout.close()
             await self.journal.listeners.close(self._settings.grace_s)
@@ -250,7 +253,7 @@ class Engine:
             self._changed.set()
             self._lookout.hint()
         elif hint is Hint.FIRE:
-            if self._firing is not None:
+            if self._firing is not None and not self._firing.is_ticking:
                 self._firing.hurry()
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
@@ -274,7 +277,7 @@ class Engine:
     async def let_others_run(self) -> None:
         """Give the loop one turn, so that a submit loop that never waits does not starve the workers."""
         self.submits = 0
-        await _let_others_run()
+        await let_others_run()
 
     async def cancel(self, job: Job, *, reason: str, abandon: bool) -> CancelAnswer:
         """Cancel a job, and tell its code if it runs here."""
@@ -334,17 +337,18 @@ class Engine:
             return True
         return self._firing is not None and await self._firing.has_due()
 
-    def declare(self, asked: NewSchedule) -> None:
-        """Have a schedule kept that a task asks for: before the next fire, or when the engine starts."""
-        self.timetable.declare(asked)
-        firing, loop = self._firing, self.loop
-        if firing is not None and loop is not None:
-            # A task may be registered in any thread, and while jobs run.
-            loop.call_soon_threadsafe(firing.hurry)
+    def registered(self, asked: NewSchedule | None) -> None:
+        """Hear that a task was registered, and of the schedule it asks for: kept before anything is fired."""
+        if asked is not None:
+            self.timetable.declare(asked)
+        loop = self.loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._look_at_tasks)  # it may be registered in any thread
 
-    async def _prune(self) -> None:
-        while await self.store.prune(keep_us=self._settings.keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
-            await _let_others_run()
+    def _look_at_tasks(self) -> None:
+        if self.worker is not None and self._firing is not None:
+            self.worker.chores.hurry(self.worker.upkeep.unpark)
+            self._firing.hurry()
 
     def progress(self, job: Job) -> tuple[float, float | None] | None:
         """Return what the job's code, running here, said last of its progress."""
@@ -382,12 +386,6 @@ class Engine:
             heap=self.store.heap_entries(),
             deadlocked=0 if self._watches.pool is None else len(self._watches.pool.found.held),
         )
-
-
-@types.coroutine
-def _let_others_run() -> Generator[None, None, None]:
-    """Give the loop one turn."""
-    yield
 
 
 def _nothing() -> None:

@@ -5,16 +5,19 @@ has come, a bounded number of schedules is planned and settled in one turn of th
 follows at once. Every worker fires; who is first moves the schedule on, and the others find it moved.
 
 A timer waits on the monotonic clock, and schedules follow the wall clock. So a tick comes at least every
-`LOOK_EVERY_S`, and compares both: a jump of the wall clock forward, or a sleep of the machine, makes what
-passed missed, which each schedule's policy deals with. A jump back makes schedules wait, except that what
-fired ahead of the present clock must not stall what comes now (`Timetable.re_aim`).
+`LOOK_EVERY_S` (unless the clock itself tells when it is set), and compares both: a jump of the wall clock
+forward, or a sleep of the machine, makes what passed missed, which each schedule's policy deals with. A
+jump back makes schedules wait, except that what fired ahead of the present clock must not stall what comes
+now (`Timetable.re_aim`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from betimes.core.durations import from_us
 from betimes.core.firing import LATE_US, Plan
@@ -37,9 +40,16 @@ AT_ONCE = 500
 LOOK_EVERY_S = 10.0
 """The longest wait between two looks at the wall clock."""
 
+OnJump: TypeAlias = Callable[[Callable[[], None]], Callable[[], None] | None]
+"""`Clock.on_jump`."""
+
 
 class Firing:
-    """Fires the schedules of a store while a worker runs on it."""
+    """Fires the schedules of a store while a worker runs on it.
+
+    Attributes:
+        is_ticking: whether a tick is under way, which looks at what comes next by itself at its end.
+    """
 
     def __init__(
         self,
@@ -49,6 +59,7 @@ class Firing:
         worker: Worker,
         *,
         new_run: NewRun,
+        on_jump: OnJump,
         look_s: float,
     ) -> None:
         """Fire within this worker's turns."""
@@ -58,6 +69,9 @@ class Firing:
         self._worker = worker
         self._new_run = new_run
         self._look_s = look_s
+        self._on_jump = on_jump
+        self._deafen: Callable[[], None] | None = None
+        self.is_ticking = False
         self._loop = asyncio.get_running_loop()
         self._ahead_us = self._wall_ahead()
         # Schedules that are due, and whose trigger only another process knows.
@@ -66,8 +80,16 @@ class Firing:
     async def begin(self) -> None:
         """Tick from now on; first of all, see whether the clock was set back while nobody looked."""
         await self.re_aim()
-        self._worker.chores.add(self._look_s, self.tick, now=self._loop.time())
+        self._deafen = self._on_jump(self.hurry)
+        every_s = self._look_s if self._deafen is None else math.inf
+        self._worker.chores.add(every_s, self.tick, now=self._loop.time(), rests=False)
         self.hurry()
+
+    def end(self) -> None:
+        """Hear no more of the clock."""
+        if self._deafen is not None:
+            self._deafen()
+            self._deafen = None
 
     def hurry(self) -> None:
         """Have the next tick come at once."""
@@ -78,6 +100,7 @@ class Firing:
         """Fire what is due, a bounded number, and set the time of the next tick."""
         if self._worker.state.phase is not Phase.RUNNING:
             return
+        self.is_ticking = True
         try:
             await self._keep_declared()
             await self._look_at_the_clock()
@@ -88,6 +111,8 @@ class Firing:
         except BaseException:
             self._worker.chores.hurry(self.tick)
             raise
+        finally:
+            self.is_ticking = False
         if next_at is not None:
             in_s = max(0.0, (next_at - self._store.now()) / 1_000_000)
             self._worker.chores.hasten(self.tick, self._loop.time() + in_s)

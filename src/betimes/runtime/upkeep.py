@@ -7,15 +7,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from betimes.runtime.attempt import Attempt
+from betimes.runtime.giving_way import let_others_run
 
 if TYPE_CHECKING:
     from betimes.core.task import Registry
     from betimes.ports import Executor, Store
+    from betimes.runtime.chores import Chores
     from betimes.runtime.journal import Journal
     from betimes.runtime.lease import Lease
     from betimes.runtime.worker import Worker
 
 _log = logging.getLogger("betimes")
+
+PRUNE_EVERY_S = 60.0
+PRUNE_AT_REST_EVERY_S = 3600.0
+"""How often a worker that rests wakes up to prune."""
+PRUNE_AT_ONCE = 1000
 
 
 class Upkeep:
@@ -39,6 +46,15 @@ class Upkeep:
         self._tasks = tasks
         self._executors = executors
 
+    def begin(self, chores: Chores, now: float) -> None:
+        """Have all of them done from now on, each at its own interval."""
+        chores.add(self._lease.beat_every_s, self.beat, now=now)
+        chores.add(self._lease.rescue_every_s, self.rescue, now=now)
+        chores.add(self._worker.settings.poll_s, self.unpark, now=now)
+        chores.hurry(self.unpark)  # what waits for a task that has come with this worker need not wait longer
+        chores.add(PRUNE_EVERY_S, self.prune, now=now)
+        chores.add(PRUNE_AT_REST_EVERY_S, self.prune, now=now, rests=False)
+
     async def beat(self) -> None:
         """Renew the lease, and compare what is held here with what the store thinks is."""
         worker = self._worker
@@ -58,6 +74,10 @@ class Upkeep:
                 worker.stop_code(attempt)
 
     async def _lose_all(self, held: Mapping[int, Attempt]) -> None:
+        if not held and not self._store.is_durable:
+            # It rested, and others have tidied its lease away meanwhile: nothing is lost.
+            await self._lease.begin_again()
+            return
         _log.error(
             "the lease of worker %s was over: its %d jobs are told to stop, for others may have them now",
             self._lease.worker_id,
@@ -75,6 +95,9 @@ class Upkeep:
     async def rescue(self) -> None:
         """Take back what workers hold whose lease is over."""
         changes = await self._lease.rescue(self._tasks)
+        # A store in memory has no workers but this process's; elsewhere others may come at any time.
+        alone = not self._store.is_durable and len(await self._store.workers()) <= 1
+        self._worker.chores.may_rest = alone
         self._journal.counters.rescued += len(changes)
         self._journal.changes(changes)
 
@@ -84,3 +107,9 @@ class Upkeep:
             kind, _, what = name.partition(":")
             if (kind == "task" and what in self._tasks) or (kind == "lane" and what in self._executors):
                 self._journal.changes(await self._store.unpark(name))
+
+    async def prune(self) -> None:
+        """Forget what is not to be kept any longer."""
+        keep_us = self._worker.settings.keep_us
+        while await self._store.prune(keep_us=keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
+            await let_others_run()

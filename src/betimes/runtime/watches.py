@@ -17,13 +17,14 @@ class Watches:
 
     Attributes:
         pool: who waits for whom; None while no worker runs.
+        watchdog: who looks after the loop; None where nobody needs to.
     """
 
     def __init__(self, journal: Journal) -> None:
         """Count in this journal."""
         self._journal = journal
         self.pool: PoolWatch | None = None
-        self._watchdog: Watchdog | None = None
+        self.watchdog: Watchdog | None = None
 
     def begin(
         self, store: Store, worker: Worker, loop: asyncio.AbstractEventLoop, settings: Settings
@@ -31,12 +32,12 @@ class Watches:
         """Watch this worker."""
         self.pool = PoolWatch(store, worker, settings.queues)
         if settings.stall_s is not None and can_watch(loop):
-            self._watchdog = Watchdog(settings.stall_s, worker.state.in_flight, self._journal.counters)
-            self._journal.on_claimed = self._watchdog.wake
+            self.watchdog = Watchdog(settings.stall_s, worker.state.in_flight, self._journal.counters)
+            self._journal.on_claimed = self.watchdog.wake
 
     async def end(self) -> None:
         """Watch no more."""
-        watchdog, self._watchdog, self._journal.on_claimed = self._watchdog, None, None
+        watchdog, self.watchdog, self._journal.on_claimed = self.watchdog, None, None
         pool, self.pool = self.pool, None
         if watchdog is not None:
             watchdog.close()

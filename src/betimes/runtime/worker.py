@@ -72,7 +72,7 @@ class Worker:
         self._store = store
         self._tasks = tasks
         self._executors = executors
-        self._settings = settings
+        self.settings = settings
         self._lease = lease
         self._journal = journal
         self._rng = rng
@@ -100,10 +100,7 @@ class Worker:
         await self._lease.begin()
         for executor in self._executors.values():
             executor.open(self._ended)
-        now = loop.time()
-        self.chores.add(self._lease.beat_every_s, self.upkeep.beat, now=now)
-        self.chores.add(self._lease.rescue_every_s, self.upkeep.rescue, now=now)
-        self.chores.add(self._settings.poll_s, self.upkeep.unpark, now=now)
+        self.upkeep.begin(self.chores, loop.time())
         self.state.phase = Phase.RUNNING
         self.awaken()
         self._pump = loop.create_task(self._run(), context=Variables(), name="betimes-worker")
@@ -230,7 +227,7 @@ class Worker:
         if free <= 0:
             return None
         hold = [attempt.job.id for attempt in self.state.zombies.values()]  # for newer versions, too
-        return ClaimRequest(self._lease.worker_id, free, lanes, self._settings.queues, hold)
+        return ClaimRequest(self._lease.worker_id, free, lanes, self.settings.queues, hold)
 
     async def _catch_up(self) -> None:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
@@ -258,7 +255,7 @@ class Worker:
     def _arm(self) -> None:
         """Have the pump woken for the next due job or chore."""
         now = self._loop.time()
-        when = self.chores.next_due
+        when = self.chores.next_wake(is_idle=not self.state.has_held)
         if self._next_at is not None:
             when = min(when, now + (self._next_at - self._store.now()) / 1_000_000)
         timer = self._timer

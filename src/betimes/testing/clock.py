@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -23,6 +24,8 @@ class VirtualClock(Clock):
     Args:
         start: what the wall clock shows first; an aware datetime.
         boot_id: what `boot_id()` answers; give two clocks different ones to play two machines.
+        tells_jumps: whether a scheduler hears of each `jump` at once, and so need not look at the clock every
+            few seconds; False: it must notice by itself, as with a real clock.
 
     Raises:
         ConfigurationError: `start` is naive.
@@ -34,12 +37,20 @@ class VirtualClock(Clock):
         60.0
     """
 
-    def __init__(self, start: datetime = DEFAULT_START, *, boot_id: str = "virtual-boot") -> None:
+    def __init__(
+        self,
+        start: datetime = DEFAULT_START,
+        *,
+        boot_id: str = "virtual-boot",
+        tells_jumps: bool = True,
+    ) -> None:
         self._wall_at_start = instant_us(start, name="start")
         self._boot_id = boot_id
         # The seconds are kept as they are given, so that a loop's `time()` shows a timer's deadline to the
         # last bit and no timer runs early; the other clocks show them rounded to the microsecond.
         self._monotonic = 0.0
+        self._tells_jumps = tells_jumps
+        self._hearers: list[Callable[[], None]] = []
         self._elapsed = 0
 
     def now(self) -> int:
@@ -94,3 +105,12 @@ class VirtualClock(Clock):
         length = abs(duration) if isinstance(duration, int | float | timedelta) else duration
         moved = duration_us(length, name="duration", allow_zero=True)
         self._wall_at_start += moved if length == duration else -moved
+        for hear in tuple(self._hearers):
+            hear()
+
+    def on_jump(self, hear: Callable[[], None]) -> Callable[[], None] | None:
+        """Have `hear` called at each `jump`; None if this clock was made not to tell."""
+        if not self._tells_jumps:
+            return None
+        self._hearers.append(hear)
+        return lambda: self._hearers.remove(hear)

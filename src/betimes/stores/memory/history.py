@@ -113,7 +113,8 @@ class History:
         gone: list[Job] = []
         stay: list[Job] = []
         for job in self.finished:
-            keep = keep_us if job.spec.keep_s is None else round(job.spec.keep_s * 1_000_000)
+            keep_s = job.spec.keep_s
+            keep = keep_us if keep_s is None else round(keep_s * 1_000_000)
             is_over = job.finished_at is not None and job.finished_at + keep <= now
             (gone if is_over and len(gone) < limit else stay).append(job)
         if gone:

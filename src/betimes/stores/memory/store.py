@@ -224,6 +224,8 @@ class MemoryStore(Store):
     async def register(self, worker: WorkerInfo) -> None:
         """Begin a worker's lease."""
         self._leases.begin(worker, self._clock.boottime())
+        for hear in self._subscribers:
+            hear(Hint.WORK)  # those who are here must no longer rest
 
     async def retire(self, worker: str) -> Sequence[JobEvent]:
         """End a worker's lease and give back what it holds."""
