@@ -48,6 +48,12 @@ from betimes.threads import CancelToken, ThreadScheduler
 
 if TYPE_CHECKING:
     from betimes.core.explain import Explanation
+    from betimes.core.explain_schedule import (
+        NextFire,
+        ScheduleExplanation,
+        ScheduleReason,
+        ScheduleReasonCode,
+    )
     from betimes.core.reason import Reason, ReasonCode
 
 __all__ = [
@@ -81,6 +87,7 @@ __all__ = [
     "LeaseLost",
     "Metrics",
     "Missed",
+    "NextFire",
     "NonRetryableError",
     "Overlap",
     "PayloadError",
@@ -89,7 +96,10 @@ __all__ = [
     "Reason",
     "ReasonCode",
     "RetryPolicy",
+    "ScheduleExplanation",
     "ScheduleInfo",
+    "ScheduleReason",
+    "ScheduleReasonCode",
     "Scheduler",
     "SchedulerClosed",
     "SchedulingStrategy",
@@ -115,6 +125,10 @@ _ON_FIRST_USE = {
     "Explanation": "betimes.core.explain",
     "Reason": "betimes.core.reason",
     "ReasonCode": "betimes.core.reason",
+    "NextFire": "betimes.core.explain_schedule",
+    "ScheduleExplanation": "betimes.core.explain_schedule",
+    "ScheduleReason": "betimes.core.explain_schedule",
+    "ScheduleReasonCode": "betimes.core.explain_schedule",
 }
 """Names that few programs use, and whose import takes a tenth of all: where they are."""
 

@@ -10,10 +10,15 @@ from betimes.handles import JobHandle, JobInfo
 from betimes.ports import CancelAnswer
 from betimes.runtime.listeners import Listener
 from betimes.runtime.metrics import Metrics
+from betimes.schedule_info import FireInfo, ScheduleInfo
 from betimes.tasks import BoundJob, Duration
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from betimes.core.explain import Explanation
+    from betimes.core.explain_schedule import ScheduleExplanation
+    from betimes.core.triggers import Trigger
     from betimes.scheduler import Scheduler
 
 R = TypeVar("R")
@@ -120,6 +125,45 @@ class BlockingScheduler:
     def resume_queue(self, name: str) -> None:
         """As `Scheduler.resume_queue`."""
         self._scheduler._call(self._scheduler.resume_queue(name))  # noqa: SLF001
+
+    def add_schedule(
+        self, schedule_id: str, bound: BoundJob[Any], trigger: Trigger, **options: Any
+    ) -> ScheduleInfo:
+        """As `Scheduler.add_schedule`."""
+        scheduler = self._scheduler
+        return scheduler._call(scheduler.add_schedule(schedule_id, bound, trigger, **options))  # noqa: SLF001
+
+    def schedule(self, schedule_id: str) -> ScheduleInfo:
+        """As `Scheduler.schedule`."""
+        return self._scheduler._call(self._scheduler.schedule(schedule_id))  # noqa: SLF001
+
+    def schedules(self, **which: Any) -> list[ScheduleInfo]:
+        """As `Scheduler.schedules`."""
+        return self._scheduler._call(self._scheduler.schedules(**which))  # noqa: SLF001
+
+    def pause_schedule(self, schedule_id: str) -> ScheduleInfo:
+        """As `Scheduler.pause_schedule`."""
+        return self._scheduler._call(self._scheduler.pause_schedule(schedule_id))  # noqa: SLF001
+
+    def resume_schedule(self, schedule_id: str) -> ScheduleInfo:
+        """As `Scheduler.resume_schedule`."""
+        return self._scheduler._call(self._scheduler.resume_schedule(schedule_id))  # noqa: SLF001
+
+    def remove_schedule(self, schedule_id: str) -> None:
+        """As `Scheduler.remove_schedule`."""
+        self._scheduler._call(self._scheduler.remove_schedule(schedule_id))  # noqa: SLF001
+
+    def trigger_now(self, schedule_id: str) -> BlockingJob[Any]:
+        """As `Scheduler.trigger_now`."""
+        return self._job(self._scheduler._call(self._scheduler.trigger_now(schedule_id)))  # noqa: SLF001
+
+    def schedule_history(self, schedule_id: str, **which: Any) -> list[FireInfo]:
+        """As `Scheduler.schedule_history`."""
+        return self._scheduler._call(self._scheduler.schedule_history(schedule_id, **which))  # noqa: SLF001
+
+    def explain_schedule(self, schedule_id: str, at: datetime | None = None) -> ScheduleExplanation:
+        """As `Scheduler.explain_schedule`."""
+        return self._scheduler._call(self._scheduler.explain_schedule(schedule_id, at))  # noqa: SLF001
 
     def listen(self, fn: Listener) -> Listener:
         """As `Scheduler.listen`."""

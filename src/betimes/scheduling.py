@@ -189,11 +189,18 @@ class Scheduling:
             UnknownSchedule: there is none.
         """
         # Imported when first asked: many programs never do, and all pay for what they import.
-        from betimes.runtime.explaining_schedules import explain_schedule  # noqa: PLC0415
+        from betimes.runtime.explaining_schedules import explain  # noqa: PLC0415
 
-        record = await self._schedule(schedule_id)
         at_us = None if at is None else instant_us(at, name="at")
-        return await explain_schedule(self._engine, record, at_us)
+        record = await self._schedule(schedule_id)
+        engine = self._engine
+        return await explain(
+            engine.store,
+            engine.timetable.definitions,
+            record,
+            at_us,
+            is_working=engine.worker is not None,
+        )
 
     async def _schedule(self, schedule_id: str) -> ScheduleRecord:
         self._engine.check_here()

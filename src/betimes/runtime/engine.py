@@ -39,7 +39,6 @@ SUBMITS_BETWEEN_YIELDS = 64
 """A submit loop that never has to wait lets the others run after so many submits."""
 
 
-
 class Engine:
     """Opens a store, and lets a worker run on it or only looks and submits.
 

@@ -1,0 +1,417 @@
+"""Why did this schedule not run? What it waits for, when it fires next, and what became of an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from betimes.core.durations import from_us
+from betimes.core.grid import Grid, TriggerFailed
+from betimes.core.job import Micros
+from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
+from betimes.core.schedule_terms import ScheduleTerms
+from betimes.core.wording import listed, moment, span
+
+NEXT_SHOWN = 5
+"""How many of the next fires are shown."""
+
+GAP_US = 3 * 3_600_000_000
+GAP_STEPS = 200
+"""How far back, and through how many instants, a skipped wall time is looked for."""
+
+PROMPT_US = 1_000_000
+"""What was decided this soon after its instant needs no remark."""
+
+
+class ScheduleReasonCode(StrEnum):
+    """What kind of reason it is. The list is closed: every answer is one of these."""
+
+    BROKEN = "broken"
+    """The scheduler paused it by itself: its trigger cannot be read, raised, or does not advance."""
+    PAUSED = "paused"
+    """Somebody paused it, now or when the instant passed."""
+    TRIGGER_ELSEWHERE = "trigger_elsewhere"
+    """Its trigger is of somebody's own class, which is not known here."""
+    NO_WORKER = "no_worker"
+    """Nobody runs jobs of this store, and only who does fires schedules."""
+    HELD_BACK = "held_back"
+    """An instant that was missed waits until the run before it has ended."""
+    AFTER_END = "after_end"
+    """Its next fire comes a fixed delay after the end of a run that has not ended."""
+    OVER = "over"
+    """It has no instant ahead."""
+    NOT_DUE = "not_due"
+    """Its next instant is ahead."""
+    DUE = "due"
+    """The instant has come; the next turn of a worker fires it."""
+    FIRED = "fired"
+    """The instant became a job."""
+    BY_HAND = "by_hand"
+    """Somebody asked for a run then; it is no instant of its own."""
+    OVERLAP = "overlap"
+    """The instant was skipped, because an earlier run had not ended."""
+    MERGED = "merged"
+    """The instant was missed, and the run of a later one stands for it too."""
+    MISSED = "missed"
+    """The instant was missed, and is not made up for."""
+    CATCH_UP = "catch_up"
+    """The instant was missed, and is older than what is made up for."""
+    BEFORE_ADDED = "before_added"
+    """The schedule was added later."""
+    OUT_OF_BOUNDS = "out_of_bounds"
+    """It lies before the schedule's start, or after its end."""
+    NO_INSTANT = "no_instant"
+    """The trigger has no instant then."""
+    NOT_ON_RECORD = "not_on_record"
+    """Nothing is known of it any more, or the definition was another one then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleReason:
+    """One reason.
+
+    Attributes:
+        code: its kind.
+        text: what is so, in a sentence with the names and times.
+        change: what would change it; empty where nothing would.
+        job_id: the job it speaks of; None: of none.
+    """
+
+    code: ScheduleReasonCode
+    text: str
+    change: str = ""
+    job_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text}\n  {self.change}" if self.change else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextFire:
+    """One of the next instants.
+
+    Attributes:
+        at: the instant (aware, UTC).
+        local: the same in the schedule's zone; None: it has none.
+        moved_from: the wall time it stands for, if a change of the clocks skips it.
+    """
+
+    at: datetime
+    local: datetime | None = None
+    moved_from: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.at:%Y-%m-%d %H:%M:%S} UTC"
+        if self.local is not None:
+            text = f"{self.local:%a %Y-%m-%d %H:%M:%S %Z} = {text}"
+        return f"{text}, in place of {self.moved_from}" if self.moved_from else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleExplanation:
+    """What a schedule waits for and when it fires next, or why it did or did not run at an instant.
+
+    Attributes:
+        schedule_id: the schedule.
+        trigger: when it fires, in English.
+        at: the instant asked about; None: now.
+        reasons: the reasons, the most important first; never empty.
+        next_fires: the next instants, unless it is broken or over; a paused schedule's, if it were resumed.
+
+    Example:
+        print(await scheduler.explain_schedule("nightly", at=datetime(2026, 3, 29, 2, 30, tzinfo=berlin)))
+    """
+
+    schedule_id: str
+    trigger: str
+    at: datetime | None
+    reasons: tuple[ScheduleReason, ...]
+    next_fires: tuple[NextFire, ...] = ()
+
+    @property
+    def codes(self) -> frozenset[ScheduleReasonCode]:
+        """The reasons' kinds."""
+        return frozenset(reason.code for reason in self.reasons)
+
+    def __str__(self) -> str:
+        about = "" if self.at is None else f" at {self.at:%Y-%m-%d %H:%M:%S} UTC"
+        lines = [f"Schedule {self.schedule_id}{about}: {self.trigger}"]
+        lines += [f"- {reason}" for reason in self.reasons]
+        lines += [f"Next: {fire}" for fire in self.next_fires]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSituation:
+    """What is known around a schedule at one instant.
+
+    Attributes:
+        now: the instant.
+        record: the schedule.
+        terms, grid: what its definition means; None: it cannot be read here, and `unreadable` says why.
+        unreadable: see there.
+        is_elsewhere: the definition is sound, but its trigger is known to another process only.
+        fires: what is on record of the instant asked about, and of the newest ones.
+        live: ids of its jobs that have not ended.
+        is_worked: whether somebody runs jobs of the store.
+    """
+
+    now: Micros
+    record: ScheduleRecord
+    terms: ScheduleTerms | None = None
+    grid: Grid | None = None
+    unreadable: str = ""
+    is_elsewhere: bool = False
+    fires: Sequence[Fire] = ()
+    live: Sequence[str] = ()
+    is_worked: bool = True
+
+
+def explain_schedule(s: ScheduleSituation, at: Micros | None = None) -> ScheduleExplanation:
+    """Say what the schedule waits for; with `at`, what became or will become of that instant.
+
+    Args:
+        s: what is known around it.
+        at: the instant asked about; None: now.
+    """
+    reasons = _of_now(s) if at is None else [_of_instant(s, at)]
+    return ScheduleExplanation(
+        schedule_id=s.record.id,
+        trigger=s.unreadable if s.grid is None else s.grid.trigger.sentence(),
+        at=None if at is None else from_us(at),
+        reasons=tuple(reasons),
+        next_fires=tuple(_next_fires(s)),
+    )
+
+
+# --- now
+
+
+def _of_now(s: ScheduleSituation) -> list[ScheduleReason]:
+    halted = _halted(s)
+    if halted is not None:
+        return [halted]
+    return [reason for reason in (_worker(s), _waiting(s)) if reason is not None]
+
+
+def _halted(s: ScheduleSituation) -> ScheduleReason | None:
+    record = s.record
+    if record.error is not None:
+        return ScheduleReason(
+            code=ScheduleReasonCode.BROKEN,
+            text=f"The scheduler paused it: {record.error}",
+            change="Mend the trigger and add the schedule again, or resume_schedule() once the cause is gone.",
+        )
+    if record.paused:
+        return ScheduleReason(
+            code=ScheduleReasonCode.PAUSED, text="It is paused.", change="resume_schedule() lets it go on."
+        )
+    if s.grid is None:
+        code = ScheduleReasonCode.TRIGGER_ELSEWHERE if s.is_elsewhere else ScheduleReasonCode.BROKEN
+        return ScheduleReason(code=code, text=f"It cannot be read here: {s.unreadable}")
+    return None
+
+
+def _worker(s: ScheduleSituation) -> ScheduleReason | None:
+    if s.is_worked:
+        return None
+    return ScheduleReason(
+        code=ScheduleReasonCode.NO_WORKER,
+        text="Nobody runs jobs of this store, so nobody fires its schedules.",
+        change="Start a scheduler on it: 'async with scheduler:'.",
+    )
+
+
+def _waiting(s: ScheduleSituation) -> ScheduleReason:
+    record = s.record
+    live = f"job {listed(s.live)}" if s.live else "a job"
+    if record.held_at is not None:
+        return ScheduleReason(
+            code=ScheduleReasonCode.HELD_BACK,
+            text=f"The instant {moment(record.held_at, s.now)} waits until {live} has ended.",
+            change="It fires in the step in which that end is recorded.",
+            job_id=s.live[0] if s.live else None,
+        )
+    if record.awaits is not None:
+        return ScheduleReason(
+            code=ScheduleReasonCode.AFTER_END,
+            text=f"It fires {span(record.delay_us or 0)} after the end of {live}, which has not ended.",
+            change="Its next instant is set in the step in which that end is recorded.",
+            job_id=s.live[0] if s.live else None,
+        )
+    if record.next_fire_at is None:
+        return ScheduleReason(
+            code=ScheduleReasonCode.OVER,
+            text="It has no instant ahead.",
+            change="Add it again with another trigger or end, or remove it.",
+        )
+    if record.next_fire_at <= s.now:
+        return _due(record.next_fire_at, s.now)
+    return ScheduleReason(
+        code=ScheduleReasonCode.NOT_DUE,
+        text=f"Its next instant is {moment(record.next_fire_at, s.now)}.",
+        change="It fires then.",
+    )
+
+
+def _due(at: Micros, now: Micros) -> ScheduleReason:
+    return ScheduleReason(
+        code=ScheduleReasonCode.DUE,
+        text=f"Its instant {moment(at, now)} has come.",
+        change="The next turn of a worker fires it.",
+    )
+
+
+# --- an instant
+
+
+_OUTCOMES = {
+    FireOutcome.FIRED: (ScheduleReasonCode.FIRED, "It ran: job {job}."),
+    FireOutcome.BY_HAND: (ScheduleReasonCode.BY_HAND, "Somebody asked for a run then: job {job}."),
+    FireOutcome.OVERLAP: (ScheduleReasonCode.OVERLAP, "It was skipped: job {job} had not ended."),
+    FireOutcome.MERGED: (
+        ScheduleReasonCode.MERGED,
+        "It was missed, and one run stands for all that were: job {job}.",
+    ),
+    FireOutcome.MISSED: (ScheduleReasonCode.MISSED, "It was missed, and missed='skip' makes up for nothing."),
+    FireOutcome.CATCH_UP: (
+        ScheduleReasonCode.CATCH_UP,
+        "It was missed, and is older than the newest that max_catchup makes up for.",
+    ),
+    FireOutcome.PAUSED: (ScheduleReasonCode.PAUSED, "It passed while the schedule was paused."),
+}
+_CHANGES = {
+    FireOutcome.OVERLAP: "overlap='queue_one', 'replace' or 'allow' would have run it.",
+    FireOutcome.MERGED: "missed='all' gives each its own run.",
+    FireOutcome.MISSED: "missed='latest' or 'all' makes up for it.",
+    FireOutcome.CATCH_UP: "A larger max_catchup makes up for more.",
+}
+
+
+def _of_instant(s: ScheduleSituation, at: Micros) -> ScheduleReason:
+    on_record = [fire for fire in s.fires if fire.first_at <= at <= fire.at]
+    try:
+        is_instant = s.grid is not None and s.grid.next(at - 1) == at
+    except TriggerFailed as error:
+        return ScheduleReason(code=ScheduleReasonCode.BROKEN, text=str(error))
+    for fire in on_record:
+        if fire.first_at == fire.at or is_instant or s.grid is None:
+            return _recorded(s, fire)
+    if s.grid is None:
+        return _halted(s) or ScheduleReason(
+            code=ScheduleReasonCode.NOT_ON_RECORD, text="Nothing is on record."
+        )
+    return _out_of_reach(s, at) or (_undecided(s, at) if is_instant else _no_instant(s, s.grid, at))
+
+
+def _recorded(s: ScheduleSituation, fire: Fire) -> ScheduleReason:
+    code, text = _OUTCOMES[fire.outcome]
+    text = text.format(job=fire.job_id)
+    if fire.outcome is not FireOutcome.FIRED or fire.decided_at - fire.at > PROMPT_US:
+        text += f" That was decided {moment(fire.decided_at, s.now)}."
+    if fire.moved_from is not None:
+        text += f" It stands for {fire.moved_from}, a wall time that a change of the clocks skipped."
+    return ScheduleReason(code=code, text=text, change=_CHANGES.get(fire.outcome, ""), job_id=fire.job_id)
+
+
+def _out_of_reach(s: ScheduleSituation, at: Micros) -> ScheduleReason | None:
+    terms = s.terms
+    if terms is None:
+        return None
+    if at < terms.created_at:
+        added = moment(terms.created_at, s.now)
+        return ScheduleReason(
+            code=ScheduleReasonCode.BEFORE_ADDED, text=f"The schedule was added later: {added}."
+        )
+    for bound, is_outside, word in (
+        (terms.starts_at, terms.starts_at is not None and at < terms.starts_at, "starts"),
+        (terms.ends_at, terms.ends_at is not None and at > terms.ends_at, "ends"),
+    ):
+        if is_outside and bound is not None:
+            return ScheduleReason(
+                code=ScheduleReasonCode.OUT_OF_BOUNDS,
+                text=f"The schedule {word} {moment(bound, s.now)}.",
+                change=f"Add it again with another {word[:-1]}=….",
+            )
+    return None
+
+
+def _undecided(s: ScheduleSituation, at: Micros) -> ScheduleReason:
+    record = s.record
+    pending = record.next_fire_at if record.held_at is None else record.held_at
+    if at > s.now:
+        return _halted(s) or ScheduleReason(
+            code=ScheduleReasonCode.NOT_DUE,
+            text=f"It is ahead: {moment(at, s.now)}.",
+            change="It fires then.",
+        )
+    if record.paused or record.error is not None:
+        return _halted(s) or _due(at, s.now)
+    if pending is not None and at >= pending:
+        return _worker(s) or (_waiting(s) if record.held_at is not None else _due(at, s.now))
+    if record.awaits is not None:
+        return _waiting(s)
+    return ScheduleReason(
+        code=ScheduleReasonCode.NOT_ON_RECORD,
+        text="Nothing is on record of it: it is longer ago than fires are kept, or the schedule's definition "
+        "was another one then.",
+    )
+
+
+def _no_instant(s: ScheduleSituation, grid: Grid, at: Micros) -> ScheduleReason:
+    following = grid.next(at)
+    text = "The trigger has no instant then"
+    before = _moved_just_before(grid, at)
+    if before is not None:
+        moved = grid.trigger.moved_from(before)
+        text += (
+            f"; the one before it is {moment(before, s.now)}, in place of {moved}, which the clocks skipped"
+        )
+    if following is not None:
+        moved = grid.trigger.moved_from(following)
+        text += f"; the next one after it is {moment(following, s.now)}"
+        if moved is not None:
+            text += f", in place of {moved}, a wall time that a change of the clocks skips"
+    return ScheduleReason(code=ScheduleReasonCode.NO_INSTANT, text=f"{text}.")
+
+
+def _moved_just_before(grid: Grid, at: Micros) -> Micros | None:
+    """Return an instant shortly before that stands for a skipped wall time, perhaps the one meant."""
+    instant = grid.next(at - GAP_US)
+    for _ in range(GAP_STEPS):
+        if instant is None or instant >= at:
+            return None
+        if grid.trigger.moved_from(instant) is not None:
+            return instant
+        instant = grid.next(instant)
+    return None
+
+
+# --- ahead
+
+
+def _next_fires(s: ScheduleSituation) -> list[NextFire]:
+    grid, record = s.grid, s.record
+    if grid is None or record.delay_us is not None:
+        return []
+    zone = None if grid.trigger.tz in (None, "UTC") else ZoneInfo(str(grid.trigger.tz))
+    found: list[NextFire] = []
+    pending = record.next_fire_at
+    after = s.now if pending is None or record.paused else pending - 1
+    try:
+        while len(found) < NEXT_SHOWN and (following := grid.next(after)) is not None:
+            instant = from_us(following)
+            found.append(
+                NextFire(
+                    at=instant,
+                    local=None if zone is None else instant.astimezone(zone),
+                    moved_from=grid.trigger.moved_from(following),
+                )
+            )
+            after = following
+    except TriggerFailed:
+        return []
+    return found
