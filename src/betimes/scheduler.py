@@ -10,8 +10,9 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 
+from betimes.assembly import Parts, assemble
 from betimes.blocking import LoopThread
-from betimes.clock import IdMaker, SystemClock, new_rng
+from betimes.clock import SystemClock, new_rng
 from betimes.core.durations import duration_s
 from betimes.core.job import CancelReason, Job, JobStatus
 from betimes.core.options import reject_unknown
@@ -33,8 +34,6 @@ from betimes.tasks import Duration, check_name
 from betimes.wiring import (
     check_parts,
     check_strategy,
-    describe_worker,
-    make_executors,
     make_filter,
     make_settings,
     make_store,
@@ -124,10 +123,8 @@ class Scheduler(Registrar, Submitting, Scheduling):
         reject_unknown(unknown, _OPTIONS, where="Scheduler()")
         strategy = check_strategy(strategy)
         check_parts(clock=clock, rng=rng, executors=executors)
-        self._clock = SystemClock() if clock is None else clock
-        rng = new_rng() if rng is None else rng
-        new_id = IdMaker(self._clock, rng)
-        self._store = make_store(store, clock=self._clock, history=history)
+        clock = SystemClock() if clock is None else clock
+        made = make_store(store, clock=clock, history=history)
         settings = make_settings(
             concurrency=concurrency,
             threads=threads,
@@ -137,25 +134,25 @@ class Scheduler(Registrar, Submitting, Scheduling):
             keep=keep,
             poll=poll,
             watchdog=watchdog,
-            is_durable=self._store.is_durable,
+            is_durable=made.is_durable,
         )
-        maker = JobMaker(self._store.now, new_id.at, strategy, rng)
-        given = {executor.lane: executor for executor in executors}
         Registrar.__init__(self)
-        engine = Engine(
-            self._store,
-            self._definitions,
-            settings,
-            strategy=strategy.name,
-            new_id=new_id,
-            describe=lambda: describe_worker(new_id(), settings),
-            new_executors=lambda: make_executors(settings, threads) | given,
-            new_run=maker.make_run,
-            on_jump=self._clock.on_jump,
-            rng=rng,
+        parts = Parts(
+            store=made,
+            clock=clock,
+            rng=new_rng() if rng is None else rng,
+            strategy=strategy,
+            settings=settings,
+            threads=threads,
+            executors=tuple(executors),
         )
+        self._take_up(parts, *assemble(parts, self._definitions))
+
+    def _take_up(self, parts: Parts, engine: Engine, maker: JobMaker) -> None:
+        self._parts = parts
+        self._store = parts.store
         self._registered = engine.registered
-        Submitting.__init__(self, engine, maker)
+        Submitting.__init__(self, engine, maker, run_here=parts.run_here)
 
     def __repr__(self) -> str:
         state = "open" if self._engine.is_open else "not open"

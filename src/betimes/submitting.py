@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from itertools import islice
 from threading import get_ident
@@ -14,7 +14,7 @@ from betimes.core.job import Job, JobSpec
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.handles import JobHandle
-from betimes.runtime.engine import SUBMITS_BETWEEN_YIELDS, Engine
+from betimes.runtime.engine import Engine
 from betimes.submission import JobMaker, order_graph
 from betimes.tasks import BoundJob, SubmitOptions
 
@@ -31,9 +31,16 @@ MOST_AT_ONCE = 100_000
 class Submitting:
     """Makes jobs of bound calls, and has the engine keep them."""
 
-    def __init__(self, engine: Engine, maker: JobMaker) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        maker: JobMaker,
+        *,
+        run_here: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
+    ) -> None:
         self._engine = engine
         self._maker = maker
+        self._run_here = run_here
         self._scheduler = cast("Scheduler", self)
 
     def _handle(self, job: Job) -> JobHandle[Any]:
@@ -47,7 +54,7 @@ class Submitting:
         kept, changes = await engine.store.submit((self._maker.make(spec, payload, options),))
         engine.journal.changes(changes)
         engine.submits += 1
-        if engine.submits >= SUBMITS_BETWEEN_YIELDS:
+        if engine.submits >= engine.yields_after:
             await engine.let_others_run()
         return JobHandle(self._scheduler, kept[0])
 
@@ -126,6 +133,8 @@ class Submitting:
             self._engine.check_open()
         self._job_of(bound)
         submitting = self._submit_bound(bound)
+        if self._run_here is not None:
+            return _done(self._run_here, submitting)
         try:
             return asyncio.run_coroutine_threadsafe(submitting, cast("asyncio.AbstractEventLoop", loop))
         except RuntimeError:
@@ -146,7 +155,19 @@ class Submitting:
         if loop is None:
             coroutine.close()
             self._engine.check_open()
+        if self._run_here is not None:
+            return cast("R", self._run_here(coroutine))
         return call_from_thread(cast("asyncio.AbstractEventLoop", loop), self._engine.thread, coroutine)
+
+
+def _done(run: Callable[[Coroutine[Any, Any, R]], R], coroutine: Coroutine[Any, Any, R]) -> Future[R]:
+    """Return a future that has the coroutine's outcome already."""
+    future: Future[R] = Future()
+    try:
+        future.set_result(run(coroutine))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to whoever asks the future
+        future.set_exception(error)
+    return future
 
 
 def _call_and_names(name: object, given: Any) -> tuple[BoundJob[Any], tuple[str, ...]]:

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("betimes")
 
-SUBMITS_BETWEEN_YIELDS = 64
-"""A submit loop that never has to wait lets the others run after so many submits."""
-
 
 class Engine:
     """Opens a store, and lets a worker run on it or only looks and submits.
@@ -52,7 +49,12 @@ class Engine:
         new_run: makes the job of one fire of a schedule.
         on_jump: has somebody told when the wall clock is set, if the clock can tell.
         rng: for jitter.
+
+    Attributes:
+        yields_after: a submit loop that never has to wait lets the others run after so many submits.
     """
+
+    yields_after = 64
 
     def __init__(
         self,
@@ -269,7 +271,7 @@ class Engine:
         kept, changes = await self.store.submit(jobs)
         self.journal.changes(changes)
         self.submits += len(jobs)
-        if self.submits >= SUBMITS_BETWEEN_YIELDS:
+        if self.submits >= self.yields_after:
             await self.let_others_run()
         return kept
 

@@ -12,7 +12,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextvars import Context
 from queue import SimpleQueue
@@ -160,6 +160,9 @@ class Listeners:
         self._listeners.append(listener)
         if self._loop is not None:
             self._attach(listener, buffer)
+
+    def __iter__(self) -> Iterator[Listener]:
+        return iter(tuple(self._listeners))
 
     def _attach(self, listener: Listener, buffer: int = BUFFER) -> None:
         loop = self._loop

@@ -66,6 +66,10 @@ class Timetable:
         """Have a schedule kept that a task asks for by its decorator, before anything is fired."""
         self._declared[asked.id] = self._to_keep[asked.id] = asked
 
+    def declared(self) -> list[NewSchedule]:
+        """Return the schedules that tasks ask for."""
+        return list(self._declared.values())
+
     def begin(self) -> None:
         """Have all that tasks ask for kept (again): the store may be another one, or changed."""
         self._to_keep = dict(self._declared)

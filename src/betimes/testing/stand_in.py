@@ -1,0 +1,71 @@
+"""Other parts for a scheduler that is not open, for a while: a program's own scheduler, under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from betimes.assembly import Parts, assemble
+from betimes.clock import new_rng
+from betimes.errors import ConfigurationError
+from betimes.runtime.engine import Engine
+from betimes.stores.memory import MemoryStore
+from betimes.testing.clock import VirtualClock
+from betimes.testing.inline import InlineExecutor
+from betimes.wiring import POLL_MEMORY_S
+
+if TYPE_CHECKING:
+    from betimes.scheduler import Scheduler
+
+
+def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock, *, seed: int) -> Parts:
+    """Return what a scheduler is made of, but in memory, on virtual time, and without threads.
+
+    Its strategy and its numbers stay; how often it looks for what other processes do matters to nobody now.
+    """
+    parts = scheduler._parts  # noqa: SLF001 - this package takes schedulers apart, and nobody else does
+    concurrency = parts.settings.concurrency
+    return replace(
+        parts,
+        store=store,
+        clock=clock,
+        rng=new_rng(seed),
+        settings=replace(parts.settings, poll_s=POLL_MEMORY_S, stall_s=None),
+        executors=(InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),),
+    )
+
+
+@contextmanager
+def stand_in(scheduler: Scheduler, parts: Parts) -> Iterator[None]:
+    """Make a scheduler of other parts while the block runs, with the same tasks, schedules and listeners.
+
+    Afterwards it is what it was. Tasks that were registered meanwhile stay, with their schedules, as the
+    modules that registered them do; listeners that were added meanwhile do not.
+
+    Raises:
+        ConfigurationError: it is open.
+    """
+    before = scheduler._parts, scheduler._engine, scheduler._maker  # noqa: SLF001 - as above
+    own = before[1]
+    if own.loop is not None:
+        raise ConfigurationError(
+            f"{scheduler!r} is open, so a test cannot put other parts into it: stop it first, and have "
+            "nothing start it when the program's modules are imported"
+        )
+    engine, maker = assemble(parts, scheduler._definitions)  # noqa: SLF001 - as above
+    _carry_schedules(own, engine)
+    for listener in own.journal.listeners:
+        engine.journal.listeners.add(listener)
+    scheduler._take_up(parts, engine, maker)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        scheduler._take_up(*before)  # noqa: SLF001 - as above
+        _carry_schedules(engine, own)
+
+
+def _carry_schedules(old: Engine, new: Engine) -> None:
+    for asked in old.timetable.declared():
+        new.timetable.declare(asked)
