@@ -12,9 +12,13 @@ from betimes.testing.run import run_virtual
 from betimes.testing.store_contract.claiming import ClaimContract
 from betimes.testing.store_contract.dependencies import DependencyContract
 from betimes.testing.store_contract.ending import CancelContract, PruneContract, RetryContract
+from betimes.testing.store_contract.fire_history import FireHistoryContract
+from betimes.testing.store_contract.firing import FireContract
+from betimes.testing.store_contract.following import FollowContract
 from betimes.testing.store_contract.identity import IdContract, KeyContract
 from betimes.testing.store_contract.leases import BeatContract, RescueContract
 from betimes.testing.store_contract.listing import HintContract, ListContract
+from betimes.testing.store_contract.overlapping import OverlapContract
 from betimes.testing.store_contract.reporting import FenceContract, ReportContract
 from betimes.testing.store_contract.schedules import ScheduleContract
 from betimes.testing.store_contract.stage import Stage, played, refused
@@ -43,6 +47,10 @@ class StoreContract(
     ListContract,
     HintContract,
     ScheduleContract,
+    FireContract,
+    FireHistoryContract,
+    OverlapContract,
+    FollowContract,
 ):
     """What every store must do, as tests that carry the numbers of the promises they hold it to.
 

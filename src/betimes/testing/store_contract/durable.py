@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from betimes.core.events import Errored, GivenBack, Succeeded
-from betimes.core.job import JobSpec, JobStatus, Terms
-from betimes.core.schedule import ScheduleRecord
+from betimes.core.job import JobStatus, Terms
+from betimes.core.schedule import Missed, Overlap
 from betimes.errors import ConfigurationError
 from betimes.ports import WorkerInfo
 from betimes.testing.store_contract.contract import STRATEGY, StoreContract
+from betimes.testing.store_contract.schedule_stage import MINUTE, ScheduleStage
 from betimes.testing.store_contract.stage import BOOM, SECOND, Stage, again, played, refused
 
 READY, RUNNING, COMPLETED = JobStatus.READY, JobStatus.RUNNING, JobStatus.COMPLETED
@@ -38,9 +39,7 @@ class DurableStoreContract(StoreContract):
             stage.job(depends_on=[told.job, done.job]),
         )
         await stage.store.pause_queue("q")
-        await stage.store.save_schedule(
-            ScheduleRecord(id="s", spec=JobSpec(task="t"), next_fire_at=stage.now), expected_version=None
-        )
+        await ScheduleStage(stage).due()
         before, workers = await stage.snapshot(), await stage.store.workers()
         await self._reopen(stage)
         assert await stage.snapshot() == before
@@ -130,18 +129,39 @@ class DurableStoreContract(StoreContract):
 
     @played
     async def test_p16_fires_are_remembered(self, stage: Stage) -> None:
-        record = ScheduleRecord(id="s", spec=JobSpec(task="t"), next_fire_at=stage.now)
-        assert await stage.store.save_schedule(record, expected_version=None)
-        later = stage.now + 60 * SECOND
-        fired = await stage.store.fire(record, fire_at=stage.now, next_fire_at=later, job=stage.job())
-        stage.see(fired[1])
+        schedules = ScheduleStage(stage)
+        seen = await schedules.due()
+        await schedules.next()
+        before = await stage.snapshot()
         await self._reopen(stage)
-        assert (await stage.store.fire(record, fire_at=stage.now, next_fire_at=later, job=stage.job())) == (
-            False,
-            [],
-        )
-        (stands,) = await stage.store.schedules()
-        assert (stands.fired, stands.next_fire_at) == (1, later)
+        schedules = ScheduleStage(stage)
+        assert await stage.snapshot() == before
+        assert await schedules.fire(schedules.step(seen)) == [None]
+        stands = await schedules.stands()
+        back = await schedules.change(stands, next_fire_at=seen.next_fire_at)
+        assert (await schedules.fire_one(schedules.step(back, overlap=Overlap.ALLOW))).jobs == ()
+        assert (await schedules.stands()).fired == 1
+
+    @played
+    async def test_p18_the_overlap_guard_and_what_waits_for_an_end_outlive_a_restart(
+        self, stage: Stage
+    ) -> None:
+        schedules = ScheduleStage(stage)
+        await schedules.due("skip")
+        await schedules.due("held")
+        await schedules.due("delayed", delay_us=5 * SECOND)
+        jobs = [await schedules.run_next(name, missed=Missed.ALL) for name in ("skip", "held", "delayed")]
+        await schedules.next("held", missed=Missed.ALL)
+        await self._reopen(stage)
+        schedules = ScheduleStage(stage)
+        skipped = await schedules.next("skip")
+        assert (skipped.jobs, skipped.fires[0].job_id) == ((), jobs[0].id)
+        await stage.worker()
+        for taken in await stage.claim():
+            await stage.report(taken, Succeeded(stage.now, b"1"))
+        held, delayed = await schedules.stands("held"), await schedules.stands("delayed")
+        assert (held.held_at, held.next_fire_at) == (None, stage.now + MINUTE)
+        assert (delayed.awaits, delayed.next_fire_at) == (None, stage.now + 5 * SECOND)
 
     @played
     async def test_a_worker_is_remembered_as_it_registered(self, stage: Stage) -> None:

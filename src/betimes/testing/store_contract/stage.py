@@ -20,7 +20,16 @@ from betimes.core.events import Event
 from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, JobEvent, JobSpec, JobStatus, Micros, Need, Terms
 from betimes.core.transition import Transition, violations
 from betimes.errors import BetimesError
-from betimes.ports import Cancellation, ClaimRequest, Exchange, JobFilter, Report, Store, WorkerInfo
+from betimes.ports import (
+    Cancellation,
+    ClaimRequest,
+    Exchange,
+    JobFilter,
+    Report,
+    ScheduleFilter,
+    Store,
+    WorkerInfo,
+)
 from betimes.testing.clock import VirtualClock
 
 SECOND: Micros = 1_000_000
@@ -246,14 +255,15 @@ class Stage:
     async def snapshot(self) -> object:
         """All that can be seen of the store: two that are equal mean that nothing has changed in between."""
         jobs = {job.seq: values(job) for job in await self.everything()}
-        paused, schedules = await self.store.paused_queues(), await self.store.schedules()
+        schedules = await self.store.schedules(ScheduleFilter())
         return (
             jobs,
             await self.counts(),
             await self.store.parked(),
             await self.store.pruned(),
-            paused,
+            await self.store.paused_queues(),
             schedules,
+            {record.id: await self.store.fires(record.id) for record in schedules},
         )
 
     async def counts(self) -> dict[tuple[str, JobStatus], int]:
