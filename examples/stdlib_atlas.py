@@ -1,6 +1,6 @@
 """An atlas of your own Python: each file of its standard library read, hashed, parsed and measured.
 
-    python examples/stdlib_atlas.py [--limit N] [--store FILE | --memory] [--concurrency N] [--fresh]
+    python examples/stdlib_atlas.py [--limit N] [--store FILE | --memory] [--concurrency N] [--fresh] [--stay]
 
 For each file there are two jobs: one reads and hashes it, and one, which depends on the first, parses and
 measures it. A last job depends on all of these and sums up. One more file is broken on purpose: its job is
@@ -8,6 +8,9 @@ tried three times and fails, which harms nobody; the summary runs all the same, 
 
 All jobs are submitted in one atomic write, each under a key of its own. So the program may be killed at any
 moment: started again, it submits the same jobs, is handed those that are there, and goes on where it was.
+
+Two things recur, each on a schedule of its task: the line that shows the progress, every half second, and a
+fresh survey every night. The report says when the next ones are; with `--stay` the program waits for them.
 
 Which files: everything below `sysconfig.get_path("stdlib")` that ends in `.py`, in the order of the names,
 outside the folders in `SKIPPED`. What was installed later is not the standard library; and the suites that
@@ -26,7 +29,7 @@ import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,12 +44,17 @@ from betimes import (
     Priority,
     RetryPolicy,
     Scheduler,
+    cron,
+    every,
 )
 
 SKIPPED = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idle_test"}
 BROKEN_NAME = "atlas-broken.py"
 BROKEN_TEXT = "def never_closed(:\n    return 1\n"
 TOTALS = ("files", "bytes", "lines", "functions", "classes", "depth")
+NIGHTLY = cron(
+    "30 2 * * *", tz="Europe/Berlin"
+)  # 02:30 is skipped in one night of a year, and comes twice in one
 KEEP = "30d"  # how long the store remembers finished jobs, and the keys they were submitted under
 
 # Before 3.11.8, two threads that parse at once can confuse each other (python/cpython#106905). To take turns
@@ -144,9 +152,12 @@ def is_elif(parent: ast.AST, child: ast.AST) -> bool:
 
 
 class Atlas:
-    """The scheduler, its three tasks, and how their jobs hang together."""
+    """The scheduler, its tasks, and how their jobs hang together."""
 
-    def __init__(self, store: str, concurrency: int) -> None:
+    def __init__(self, store: str, concurrency: int, files: dict[str, Path]) -> None:
+        self.files = files
+        self.edition = edition_of(files)
+        self.progress = Progress(total=2 * len(files) + 1)
         self.scheduler = Scheduler(store, concurrency=concurrency, keep=KEEP)
         patient = RetryPolicy(3, base_delay="100ms")
         task = self.scheduler.task
@@ -155,18 +166,39 @@ class Atlas:
         more_urgent = task(name="atlas.measure", retry=patient, timeout="1m", priority=Priority.HIGH)
         self.measure = more_urgent(measure_file)
         self.summary = task(name="atlas.summary", priority=Priority.CRITICAL)(self.summarise)
+        # What was missed while nobody looked is of no use to anybody; a survey that was missed is made once.
+        looking = task(
+            name="atlas.progress",
+            schedule=every("500ms"),
+            missed="skip",
+            priority=Priority.CRITICAL,
+            keep="1m",
+        )
+        looking(self.show_progress)
+        self.nightly = task(name="atlas.nightly", schedule=NIGHTLY, missed="skip")(self.begin_anew)
 
-    async def survey(self, edition: str, *, fresh: bool) -> str:
+    async def show_progress(self) -> None:
+        """Show how far the work is; every half second."""
+        self.progress.show(await self.scheduler.metrics())
+
+    async def begin_anew(self) -> str:
+        """Begin a fresh survey of the same files; every night."""
+        survey = await self.survey(fresh=True)
+        await self.submit(survey)
+        return survey
+
+    async def survey(self, *, fresh: bool) -> str:
         """Name the survey to work on: the newest one of this edition, or the next."""
+        edition = self.edition
         newest = await self.scheduler.jobs(task=self.summary.name, tag=edition, limit=1)
         number = int(newest[0].id.removeprefix(f"{edition}-").removesuffix("/summary")) if newest else 0
         return f"{edition}-{number + 1 if fresh or not newest else number}"
 
-    async def submit(self, survey: str, edition: str, files: dict[str, Path]) -> JobHandle[Summary]:
+    async def submit(self, survey: str) -> JobHandle[Summary]:
         """Submit what is not there yet of a survey, in one atomic write; return the summary's handle."""
         jobs: list[BoundJob[Any]] = []
-        tags = [edition]
-        for name, path in files.items():
+        tags = [self.edition]
+        for name, path in self.files.items():
             read, measure = f"{survey}/read/{name}", f"{survey}/measure/{name}"
             reading = self.read.using(job_id=read, key=read, key_for=KEEP, tags=tags)
             measuring = self.measure.using(
@@ -179,10 +211,10 @@ class Atlas:
             key=last,
             key_for=KEEP,
             tags=tags,
-            depends_on=[f"{survey}/measure/{name}" for name in files],
+            depends_on=[f"{survey}/measure/{name}" for name in self.files],
             on_dependency_failure="run",
         )
-        handles = await self.scheduler.submit_many([*jobs, summing.bind(survey, list(files))])
+        handles = await self.scheduler.submit_many([*jobs, summing.bind(survey, list(self.files))])
         return handles[-1]
 
     async def summarise(self, survey: str, names: list[str]) -> Summary:
@@ -255,13 +287,17 @@ class Progress:
     def __init__(self, total: int) -> None:
         self.total = total
         self.shown = -1
+        self.has_ended = False
         self.is_terminal = sys.stdout.isatty()
 
     def show(self, metrics: Metrics) -> None:
-        """Show how many jobs have ended."""
-        live = metrics.ready + metrics.delayed + metrics.blocked + metrics.running
-        done = max(self.total - live, 0)
-        line = f"{done:,} of {self.total:,} jobs done, {metrics.in_flight} running, {metrics.retries} retries"
+        """Show how many jobs have ended, but for the one that looks."""
+        live = metrics.ready + metrics.delayed + metrics.blocked + metrics.running - 1
+        if self.has_ended:
+            return
+        done = min(max(self.total - live, 0), self.total)
+        running = max(metrics.in_flight - 1, 0)
+        line = f"{done:,} of {self.total:,} jobs done, {running} running, {metrics.retries} retries"
         if self.is_terminal:
             print(f"\r\x1b[K{line}", end="", flush=True)
         elif done * 10 // self.total > self.shown:
@@ -270,6 +306,7 @@ class Progress:
 
     def end(self) -> None:
         """Leave the line."""
+        self.has_ended = True
         if self.is_terminal:
             print("\r\x1b[K", end="")
 
@@ -290,7 +327,7 @@ def report(summary: Summary, info: JobInfo, metrics: Metrics) -> str:
 
 def scheduler_lines(metrics: Metrics) -> list[str]:
     """Write what the scheduler counted in this run."""
-    if not metrics.attempts:
+    if metrics.attempts <= metrics.fires:
         return ["Scheduler: nothing was left to run."]
     lag, run = metrics.schedule_lag, metrics.run_time
     return [
@@ -304,27 +341,19 @@ def scheduler_lines(metrics: Metrics) -> list[str]:
     ]
 
 
-async def make_atlas(atlas: Atlas, files: dict[str, Path], *, fresh: bool) -> None:
+async def make_atlas(atlas: Atlas, *, fresh: bool, stay: bool) -> None:
     """Run the survey to its end, from wherever it stands, and print the report."""
     scheduler = atlas.scheduler
     async with scheduler:
-        edition = edition_of(files)
-        survey = await atlas.survey(edition, fresh=fresh)
-        last = await atlas.submit(survey, edition, files)
-        progress = Progress(total=2 * len(files) + 1)
+        last = await atlas.submit(await atlas.survey(fresh=fresh))
         if (await last.status()).is_terminal:
             print("This survey is finished; its report again (--fresh makes a new one):\n")
-        while not (await last.status()).is_terminal:
-            progress.show(await scheduler.metrics())
-            await wait_a_little(last)
-        progress.end()
+        await last.wait()
+        atlas.progress.end()
         print(report(await last.result(), await last.info(), await scheduler.metrics()))
-
-
-async def wait_a_little(job: JobHandle[Summary]) -> None:
-    """Wait for the job's end, a fifth of a second at most."""
-    with suppress(TimeoutError):
-        await job.wait(timeout="200ms")
+        print(f"\nEvery night\n\n{await scheduler.explain_schedule(atlas.nightly.name)}", flush=True)
+        if stay:
+            await asyncio.Event().wait()
 
 
 def at_least_one(text: str) -> int:
@@ -344,6 +373,7 @@ def arguments() -> argparse.Namespace:
         "--concurrency", type=at_least_one, default=8, metavar="N", help="jobs at once (%(default)s)"
     )
     parser.add_argument("--fresh", action="store_true", help="begin anew, though a survey is there")
+    parser.add_argument("--stay", action="store_true", help="stay, and survey again every night")
     return parser.parse_args()
 
 
@@ -351,14 +381,15 @@ def main() -> int:
     """Make the atlas."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     options = arguments()
-    atlas = Atlas("memory:" if options.memory else options.store, options.concurrency)
     files = library_files(options.limit)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if options.memory else Path(options.store).resolve().parent
         with broken_file(folder) as broken:
             files[BROKEN_NAME] = broken
+            store = "memory:" if options.memory else options.store
+            atlas = Atlas(store, options.concurrency, files)
             try:
-                asyncio.run(make_atlas(atlas, files, fresh=options.fresh))
+                asyncio.run(make_atlas(atlas, fresh=options.fresh, stay=options.stay))
             except KeyboardInterrupt:
                 print("\nStopped. Started again, it goes on where it was.")
                 return 130
