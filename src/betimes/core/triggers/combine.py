@@ -40,10 +40,10 @@ class UnionTrigger(ReckonedTrigger):
         moves = [part.moved_from(at) for part in self.parts if part.next_us(at - 1) == at]
         return None if None in moves or not moves else moves[0]
 
-    def anchored(self, at: Micros) -> UnionTrigger:
+    def anchored(self, at: Micros) -> Trigger:
         """Return the union of its anchored parts."""
         parts = tuple(part.anchored(at) for part in self.parts)
-        return self if parts == self.parts else UnionTrigger(parts=parts)
+        return self if parts == self.parts else _union(parts)
 
     @property
     def tz(self) -> str | None:
@@ -135,13 +135,21 @@ class ExclusionTrigger(ReckonedTrigger):
         )
 
     def _last_before(self, last_day: date, found: Micros) -> Micros:
-        """The last instant of an excluded day from which the search goes on, at or after `found`."""
+        """The instant from which the search goes on after `found`, which falls on an excluded day.
+
+        That is the end of the run of excluded days; except where a change of the clock comes back over
+        midnight: the next day has begun then before the last hour of the day before is shown once more.
+        """
         zone = self._zone
+        seen = zone.local(found)
+        overlap = zone.repeated(seen)
         evening = datetime(last_day.year, last_day.month, last_day.day, 23, 59, 59, tzinfo=zone.info)
         end = LAST_US if last_day >= date.max - _DAY else zone.first(evening + timedelta(seconds=1)) - 1
-        # Where a change of the clock comes back over midnight, the day's last hour follows the next day's
-        # start.
-        return end if end >= found else zone.second(evening) + 999_999
+        if end < found:
+            return zone.second(evening) + 999_999
+        if overlap is not None and not seen.fold:
+            return min(end, zone.second(overlap[0]) - 1)
+        return end
 
     def __repr__(self) -> str:
         inner = f"({self.inner!r})" if isinstance(self.inner, UnionTrigger) else repr(self.inner)
@@ -149,23 +157,28 @@ class ExclusionTrigger(ReckonedTrigger):
         return f"{inner}.excluding({', '.join(map(repr, self.dates))}{tz})"
 
 
-def union_of(one: Trigger, other: Trigger) -> UnionTrigger:
-    """Return the union of two triggers; unions among them are taken apart.
+def union_of(one: Trigger, other: Trigger) -> Trigger:
+    """Return the union of two triggers; unions are taken apart, and what is there twice counts once.
 
     Raises:
         InvalidTrigger: one of them waits for the finish of runs, or there are too many.
     """
-    parts = tuple(dict.fromkeys((*_parts_of(one), *_parts_of(other))))
+    parts = (*_parts_of(one), *_parts_of(other))
     for part in parts:
         _refuse_after_finish(part, "union")
-    if len(parts) > MAX_PARTS:
+    return _union(parts)
+
+
+def _union(parts: tuple[Trigger, ...]) -> Trigger:
+    different = tuple(dict.fromkeys(parts))
+    if len(different) > MAX_PARTS:
         raise InvalidTrigger(
             f"a union has at most {MAX_PARTS} triggers: use several schedules",
             field="parts",
-            text=str(len(parts)),
+            text=str(len(different)),
             allowed=f"at most {MAX_PARTS}",
         )
-    return UnionTrigger(parts=parts)
+    return different[0] if len(different) == 1 else UnionTrigger(parts=different)
 
 
 def exclusion_of(inner: Trigger, dates: Iterable[date], tz: str | None) -> ExclusionTrigger:

@@ -121,7 +121,7 @@ def every(period: Duration, *, align: datetime | bool | None = None, after: str 
         >>> every("15m", align=True).next(datetime(2025, 1, 1, 12, 20, tzinfo=UTC))
         datetime.datetime(2025, 1, 1, 12, 30, tzinfo=datetime.timezone.utc)
     """
-    if after not in {"start", "finish"}:
+    if not isinstance(after, str) or after not in {"start", "finish"}:
         raise InvalidTrigger(
             f"after must be 'start' or 'finish', not {shown(after)}",
             field="after",

@@ -192,12 +192,16 @@ def zone_of(name: str) -> Zone:
 
 @lru_cache(maxsize=1024)  # There are about 600.
 def _loaded(name: str) -> Zone:
-    if _NAME.fullmatch(name) is None or name.partition("/")[0].lower() in _NOT_IANA:
+    if not _may_be_name(name):
         raise _refused(name, _proposal(name))
     try:
         return Zone(ZoneInfo(name))
     except (KeyError, ValueError, OSError):  # no such zone, no zone file, a directory
         raise _refused(name, _proposal(name)) from None
+
+
+def _may_be_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and name.partition("/")[0].lower() not in _NOT_IANA
 
 
 def _refused(name: object, proposal: str) -> InvalidTrigger:
@@ -211,7 +215,9 @@ def _refused(name: object, proposal: str) -> InvalidTrigger:
 
 def _proposal(name: str) -> str:
     """What to write instead: the names that look most like it, its last part first."""
-    known = {key.lower(): key for key in available_timezones()}
+    if name.lower().startswith("local"):
+        return 'write the zone itself, such as "Europe/Berlin": the host\'s own differs from host to host'
+    known = {key.lower(): key for key in available_timezones() if _may_be_name(key)}
     asked = name[:60].lower().replace(" ", "_")
     last = asked.rpartition("/")[2]
     near = [key for low, key in sorted(known.items()) if last and low.rpartition("/")[2] == last][:3]
