@@ -18,7 +18,7 @@ from betimes.core.job import JobStatus
 from betimes.errors import BetimesError, ConfigurationError, SchedulerClosed, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite import SqliteStore, opening
 from betimes.stores.sqlite.mounts import refuse_network
-from betimes.stores.sqlite.opening import has_wal_reset_fault
+from betimes.stores.sqlite.opening import SCHEMA_VERSION, has_wal_reset_fault
 from betimes.testing import VirtualClock
 
 
@@ -69,7 +69,7 @@ def test_an_empty_file_is_taken_and_keeps_its_mode(tmp_path: Path) -> None:
     path.touch(mode=0o640)
     asyncio.run(open_and_close(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert look(path, "SELECT value FROM betimes_meta WHERE name = 'schema_version'") == [(1,)]
+    assert look(path, "SELECT value FROM betimes_meta WHERE name = 'schema_version'") == [(SCHEMA_VERSION,)]
 
 
 def test_p28_a_later_schema_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_p28_a_later_schema_is_refused_before_anything_is_written(tmp_path: Path
     assert str(path) in text
     with pytest.raises(SchemaMismatch) as caught:
         asyncio.run(open_and_close(path))
-    assert (caught.value.found, caught.value.expected) == (99, 1)
+    assert (caught.value.found, caught.value.expected) == (99, SCHEMA_VERSION)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,9 @@ def test_the_application_s_file_in_wal_mode_depends_on_the_version(
         assert "journal_mode = DELETE" in refused(path, ConfigurationError)
     else:
         asyncio.run(open_and_close(path))
-        assert look(path, "SELECT value FROM betimes_meta WHERE name = 'schema_version'") == [(1,)]
+        assert look(path, "SELECT value FROM betimes_meta WHERE name = 'schema_version'") == [
+            (SCHEMA_VERSION,)
+        ]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.sqlite_scene import CLOCK, job, opened
 
 from betimes.core.events import Errored, GivenBack
-from betimes.core.job import AttemptOutcome, CancelReason, ErrorInfo, Job, JobSpec, Terms
+from betimes.core.job import AttemptOutcome, CancelReason, ErrorInfo, FireKey, Job, JobSpec, Terms
 from betimes.ports import ClaimRequest, JobFilter, Report, WorkerInfo
 from betimes.stores.sqlite.rows import SPECS_KEPT, Specs, array
 from betimes.stores.sqlite.statements import ManyRows, Records, migrations, statement
@@ -96,8 +96,18 @@ def plan(sql: sqlite3.Connection, query: str, values: list[object]) -> str:
         ("delete_dependencies", ["[]"], "betimes_dependency_child (child=?)"),
         ("forgettable", [0, 0, 5], "betimes_finished_at (finished_at<?)"),
         ("forget_keys", [0, 5], "betimes_key_until (until<?)"),
-        ("forget_fires", [0, 5], "betimes_fire_at (fire_at<?)"),
-        ("due_schedules", [0, 5], "betimes_schedule_due (next_fire_at>? AND next_fire_at<?)"),
+        ("forget_fires", [0, 5], "betimes_fire_decided (decided_at<?)"),
+        ("fires", ["s", 0, 5], "PRIMARY KEY (schedule=? AND at<?)"),
+        ("taken_instants", ["[]"], "PRIMARY KEY (schedule=? AND at=? AND by_hand=?)"),
+        (
+            "due_schedules",
+            [0, 0, "", None, 5],
+            "betimes_schedule_due ((next_fire_at,id)>(?,?) AND next_fire_at<?)",
+        ),
+        ("schedules", ["", None, 5], "PRIMARY KEY (id>?)"),
+        ("schedules_by_id", ["[]"], "PRIMARY KEY (id=?)"),
+        ("standing_schedules", ["[]"], "PRIMARY KEY (id=?)"),
+        ("following_schedules", ["[]"], "PRIMARY KEY (id=?)"),
     ],
 )
 def test_a_hot_query_goes_by_its_index_and_sorts_nothing(
@@ -106,23 +116,23 @@ def test_a_hot_query_goes_by_its_index_and_sorts_nothing(
     steps = plan(sql, statement(name), values)
     assert index in steps
     assert not re.search(r"SCAN (betimes|job)", steps)
-    if name not in {"dependents", "due_schedules"}:
+    if name != "dependents":
         assert "TEMP B-TREE FOR ORDER BY" not in steps
 
 
-@pytest.mark.parametrize("name", ["next_at", "ready_queues"])
+@pytest.mark.parametrize("name", ["next_at", "ready_queues", "next_fire"])
 def test_a_look_at_what_comes_first_reads_an_index_s_end(sql: sqlite3.Connection, name: str) -> None:
     steps = plan(sql, statement(name), [])
-    assert "SEARCH betimes_job" in steps
-    assert not re.search(r"SCAN betimes_job(?! USING (COVERING )?INDEX)", steps)
+    assert re.search("SEARCH betimes_(job|schedule)", steps)
+    assert not re.search(r"SCAN betimes_(job|schedule)(?! USING (COVERING )?INDEX)", steps)
 
 
-@pytest.mark.parametrize("name", ["finish_job", "update_job", "claim_job"])
+@pytest.mark.parametrize("name", ["finish_job", "update_job", "claim_job", "move_schedule_on"])
 def test_rows_that_are_written_together_are_found_by_number(sql: sqlite3.Connection, name: str) -> None:
     text = statement(name)
     steps = plan(sql, text, [None] * text.count("?"))
-    assert "INTEGER PRIMARY KEY (rowid=?)" in steps
-    assert not re.search(r"SCAN (betimes_job|job)", steps)
+    assert re.search(r"PRIMARY KEY \((rowid|id)=\?\)", steps)
+    assert not re.search(r"SCAN (betimes_\w+|job)", steps)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 15, 63, 64, 65, 200])
@@ -189,6 +199,7 @@ def test_every_field_comes_back_as_it_was(sql: sqlite3.Connection) -> None:
     )
     given.depends_on = ("a", "b\x00")
     given.key = "k\x00ey"
+    given.fire = FireKey("nïght\x00ly", -(2**63), by_hand=True)
     specs = Specs()
     ManyRows("insert_job").write(sql, [specs.new_row(given, seq=7, status=given.status)])
     (row,) = Records("live_by_seq").read(sql, ("[7]",))

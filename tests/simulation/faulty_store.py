@@ -22,7 +22,7 @@ from tests.simulation.tally import Met, Tally
 from tests.simulation.wire import Parcel
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
-from betimes.core.schedule import ScheduleRecord
+from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
 from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import (
     Beat,
@@ -32,6 +32,7 @@ from betimes.ports import (
     Hint,
     JobFilter,
     Report,
+    ScheduleFilter,
     Store,
     WorkerInfo,
 )
@@ -291,32 +292,37 @@ class FaultyStore(Store):
         """Look which queues are paused."""
         return await self._call("paused", lambda: self._shared.read(self._store.paused_queues()))
 
-    # --- schedules
+    # --- schedules: none is simulated, so there is nothing to ask the shared store for
 
-    async def save_schedule(self, record: ScheduleRecord, *, expected_version: int | None) -> bool:
-        """Keep a schedule."""
-        store = self._store
-        return await self._call(
-            "save",
-            lambda: self._shared.read(store.save_schedule(record, expected_version=expected_version)),
-        )
+    async def save_schedule(
+        self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
+    ) -> bool:
+        """Keep a schedule; nothing here makes any yet."""
+        raise AssertionError("no schedule is simulated")
 
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule."""
-        return await self._call("remove", lambda: self._shared.read(self._store.remove_schedule(schedule_id)))
+        return False
 
-    async def schedules(self, *, due_by: Micros | None = None, limit: int = 1000) -> list[ScheduleRecord]:
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        """Look at a schedule."""
+        return None
+
+    async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
         """List schedules."""
-        store = self._store
-        return await self._call(
-            "schedules", lambda: self._shared.read(store.schedules(due_by=due_by, limit=limit))
-        )
+        return []
 
-    async def fire(
-        self, record: ScheduleRecord, *, fire_at: Micros, next_fire_at: Micros | None, job: Job | None
-    ) -> tuple[bool, list[JobEvent]]:
-        """Fire a schedule; nothing here makes any yet."""
+    async def next_fire(self) -> Micros | None:
+        """Look for the next fire."""
+        return None
+
+    async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], list[JobEvent]]:
+        """Fire schedules; nothing here makes any yet."""
         raise AssertionError("no schedule is simulated")
+
+    async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
+        """List a schedule's past."""
+        return []
 
 
 def _resolve(answer: asyncio.Future[T], value: T) -> None:
