@@ -192,7 +192,7 @@ def test_a_fresh_run_begins_anew_and_another_limit_is_another_survey(tmp_path: P
 
 def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path: Path) -> None:
     finished: dict[str, JobInfo] = {}
-    for share in (0.0, 0.2, 0.5):
+    for share in (0.0, 0.5):  # a third crash under the same job would end it, as a poison pill
         kill_once_done(tmp_path, share, "--limit", MANY)
         jobs = jobs_in(tmp_path / "atlas.db")
         assert len(jobs) == 2 * (MANY + 1) + 1, "the graph is there whole, or not at all"
