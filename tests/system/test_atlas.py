@@ -103,7 +103,7 @@ def kill_once_done(folder: Path, share: float, *arguments: object) -> None:
 
 
 def jobs_in(store: Path) -> dict[str, JobInfo]:
-    """All jobs of a survey by id; no id may have two versions. Those that schedules made are not among them."""
+    """All jobs of a survey by id, not those that schedules made; no id may have two versions."""
 
     async def read() -> list[JobInfo]:
         found: list[JobInfo] = []
