@@ -74,10 +74,10 @@ class JobMaker:
         """
         now = self._now()
         jitter = self._rng.randint(0, terms.jitter_us) if terms.jitter_us and not fire.by_hand else 0
-        expires_at = None if terms.expires_us is None else now + terms.expires_us
-        job = Job(
-            self._new_id(now), record.spec, record.payload, now, fire.at + jitter, expires_at=expires_at
-        )
+        run_at = fire.at + jitter
+        # However late it is made, and however far the jitter moves it, it may wait as long as was said.
+        expires_at = None if terms.expires_us is None else max(now, run_at) + terms.expires_us
+        job = Job(self._new_id(now), record.spec, record.payload, now, run_at, expires_at=expires_at)
         job.fire = fire
         job.sort_key = -record.spec.priority if self._is_plain else self._key(job)
         return job

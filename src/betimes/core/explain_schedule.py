@@ -177,7 +177,10 @@ def explain_schedule(s: ScheduleSituation, at: Micros | None = None) -> Schedule
         s: what is known around it.
         at: the instant asked about; None: now.
     """
-    reasons = _of_now(s) if at is None else [_of_instant(s, at)]
+    try:
+        reasons = _of_now(s) if at is None else [_of_instant(s, at)]
+    except TriggerFailed as error:
+        reasons = [ScheduleReason(code=ScheduleReasonCode.BROKEN, text=f"It cannot be told: {error}")]
     return ScheduleExplanation(
         schedule_id=s.record.id,
         trigger=s.unreadable if s.grid is None else s.grid.trigger.sentence(),
@@ -203,7 +206,7 @@ def _halted(s: ScheduleSituation) -> ScheduleReason | None:
         return ScheduleReason(
             code=ScheduleReasonCode.BROKEN,
             text=f"The scheduler paused it: {record.error}",
-            change="Mend the trigger and add the schedule again, or resume_schedule() once the cause is gone.",
+            change="Mend the trigger and add the schedule again, or resume_schedule() once it works again.",
         )
     if record.paused:
         return ScheduleReason(
@@ -293,18 +296,15 @@ _CHANGES = {
 
 def _of_instant(s: ScheduleSituation, at: Micros) -> ScheduleReason:
     on_record = [fire for fire in s.fires if fire.first_at <= at <= fire.at]
-    try:
-        is_instant = s.grid is not None and s.grid.next(at - 1) == at
-    except TriggerFailed as error:
-        return ScheduleReason(code=ScheduleReasonCode.BROKEN, text=str(error))
+    is_instant = s.grid is not None and at in (_pending(s.record), s.grid.next(at - 1))
     for fire in on_record:
         if fire.first_at == fire.at or is_instant or s.grid is None:
             return _recorded(s, fire)
-    if s.grid is None:
+    if s.grid is None or s.terms is None:
         return _halted(s) or ScheduleReason(
             code=ScheduleReasonCode.NOT_ON_RECORD, text="Nothing is on record."
         )
-    return _out_of_reach(s, at) or (_undecided(s, at) if is_instant else _no_instant(s, s.grid, at))
+    return _out_of_reach(s, s.terms, at) or (_undecided(s, at) if is_instant else _no_instant(s, s.grid, at))
 
 
 def _recorded(s: ScheduleSituation, fire: Fire) -> ScheduleReason:
@@ -317,10 +317,7 @@ def _recorded(s: ScheduleSituation, fire: Fire) -> ScheduleReason:
     return ScheduleReason(code=code, text=text, change=_CHANGES.get(fire.outcome, ""), job_id=fire.job_id)
 
 
-def _out_of_reach(s: ScheduleSituation, at: Micros) -> ScheduleReason | None:
-    terms = s.terms
-    if terms is None:
-        return None
+def _out_of_reach(s: ScheduleSituation, terms: ScheduleTerms, at: Micros) -> ScheduleReason | None:
     if at < terms.created_at:
         added = moment(terms.created_at, s.now)
         return ScheduleReason(
@@ -340,8 +337,7 @@ def _out_of_reach(s: ScheduleSituation, at: Micros) -> ScheduleReason | None:
 
 
 def _undecided(s: ScheduleSituation, at: Micros) -> ScheduleReason:
-    record = s.record
-    pending = record.next_fire_at if record.held_at is None else record.held_at
+    record, pending = s.record, _pending(s.record)
     if at > s.now:
         return _halted(s) or ScheduleReason(
             code=ScheduleReasonCode.NOT_DUE,
@@ -361,17 +357,27 @@ def _undecided(s: ScheduleSituation, at: Micros) -> ScheduleReason:
     )
 
 
+def _pending(record: ScheduleRecord) -> Micros | None:
+    """Return the first instant that is not decided yet, if it is known."""
+    return record.next_fire_at if record.held_at is None else record.held_at
+
+
 def _no_instant(s: ScheduleSituation, grid: Grid, at: Micros) -> ScheduleReason:
+    delay_us = s.record.delay_us
+    if delay_us is not None:
+        is_known = "there was none then" if at <= s.now else "none is known to be then"
+        text = f"Its instants come {span(delay_us)} after the end of each run, and {is_known}."
+        return ScheduleReason(code=ScheduleReasonCode.NO_INSTANT, text=text)
     following = grid.next(at)
     text = "The trigger has no instant then"
     before = _moved_just_before(grid, at)
     if before is not None:
-        moved = grid.trigger.moved_from(before)
+        moved = grid.moved_from(before)
         text += (
             f"; the one before it is {moment(before, s.now)}, in place of {moved}, which the clocks skipped"
         )
     if following is not None:
-        moved = grid.trigger.moved_from(following)
+        moved = grid.moved_from(following)
         text += f"; the next one after it is {moment(following, s.now)}"
         if moved is not None:
             text += f", in place of {moved}, a wall time that a change of the clocks skips"
@@ -384,7 +390,7 @@ def _moved_just_before(grid: Grid, at: Micros) -> Micros | None:
     for _ in range(GAP_STEPS):
         if instant is None or instant >= at:
             return None
-        if grid.trigger.moved_from(instant) is not None:
+        if grid.moved_from(instant) is not None:
             return instant
         instant = grid.next(instant)
     return None
@@ -395,11 +401,13 @@ def _moved_just_before(grid: Grid, at: Micros) -> Micros | None:
 
 def _next_fires(s: ScheduleSituation) -> list[NextFire]:
     grid, record = s.grid, s.record
-    if grid is None or record.delay_us is not None:
+    if grid is None or record.error is not None:
         return []
+    pending = _pending(record)
+    if record.delay_us is not None:
+        return [] if pending is None else [NextFire(at=from_us(pending))]
     zone = None if grid.trigger.tz in (None, "UTC") else ZoneInfo(str(grid.trigger.tz))
     found: list[NextFire] = []
-    pending = record.next_fire_at
     after = s.now if pending is None or record.paused else pending - 1
     try:
         while len(found) < NEXT_SHOWN and (following := grid.next(after)) is not None:
@@ -408,7 +416,7 @@ def _next_fires(s: ScheduleSituation) -> list[NextFire]:
                 NextFire(
                     at=instant,
                     local=None if zone is None else instant.astimezone(zone),
-                    moved_from=grid.trigger.moved_from(following),
+                    moved_from=grid.moved_from(following),
                 )
             )
             after = following

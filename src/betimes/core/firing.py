@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from betimes.core.grid import Grid, TriggerFailed, Window
 from betimes.core.job import Job, Micros
-from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord
+from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord, delayed
 from betimes.core.schedule_terms import ScheduleTerms
 
 LATE_US = 30_000_000
@@ -44,7 +44,7 @@ class Plan:
         first = record.next_fire_at
         assert first is not None, "only a schedule with a next fire can be due"
         if record.delay_us is not None:
-            return self._after_delay(record, first, record.delay_us)
+            return self._after_delay(record, first)
         missed, allows = self.terms.missed, self.terms.overlap is Overlap.ALLOW
         keep = self.terms.max_catchup if missed is Missed.ALL else 1
         window = self.grid.window(first, self.now, keep=keep)
@@ -56,10 +56,10 @@ class Plan:
             due, following = due[:1], due[1] if len(due) > 1 else following
         return self._advance(record, due=due, following=following, skips=self._earlier(window))
 
-    def _after_delay(self, record: ScheduleRecord, at: Micros, delay_us: int) -> Advance:
+    def _after_delay(self, record: ScheduleRecord, at: Micros) -> Advance:
         if self.terms.missed is Missed.SKIP and self.now - at > LATE_US:
             skip = self._skip(FireOutcome.MISSED, at, at, 1)
-            return self._advance(record, due=(), following=self.now + delay_us, skips=(skip,))
+            return self._advance(record, due=(), following=delayed(record, self.now), skips=(skip,))
         return self._advance(record, due=(at,), following=None, skips=())
 
     def _advance(
@@ -70,8 +70,7 @@ class Plan:
         following: Micros | None,
         skips: tuple[Fire, ...],
     ) -> Advance:
-        trigger = self.grid.trigger
-        moved = {at: text for at in due if (text := trigger.moved_from(at)) is not None}
+        moved = {at: text for at in due if (text := self.grid.moved_from(at)) is not None}
         return Advance(
             record=record,
             overlap=self.terms.overlap,

@@ -7,12 +7,16 @@ them: what is wanted of the past is its newest instants, and those are found by 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from betimes.core.durations import from_us
 from betimes.core.job import Micros
 from betimes.core.triggers import Trigger
 from betimes.errors import BetimesError
+
+T = TypeVar("T")
 
 STEPS = 1000
 """How many instants are stepped through before bisection takes over."""
@@ -61,11 +65,12 @@ class Grid:
             TriggerFailed: the trigger raised, or did not advance.
         """
         if self.starts_at is not None and after < self.starts_at:
-            after = self.starts_at - 1
+            # The start itself may be an instant; but a fixed delay is counted from it.
+            after = self.starts_at - (self.trigger.delay_after_finish_us is None)
         try:
             found = self.trigger.next_us(after)
         except Exception as error:
-            raise TriggerFailed(f"its trigger raised {type(error).__name__}: {error}") from error
+            raise _raised(error) from error
         if found is None:
             return None
         if found <= after:
@@ -74,6 +79,14 @@ class Grid:
                 f"answered {from_us(found).isoformat()}"
             )
         return None if self.ends_at is not None and found > self.ends_at else found
+
+    def moved_from(self, at: Micros) -> str | None:
+        """Return the wall time for which an instant stands because the clocks skipped it (`Trigger`).
+
+        Raises:
+            TriggerFailed: the trigger raised.
+        """
+        return _asked(lambda: self.trigger.moved_from(at))
 
     def window(self, first: Micros, until: Micros, *, keep: int) -> Window:
         """Return what is due: the instants from `first`, which is one of them, up to `until`.
@@ -104,16 +117,8 @@ class Grid:
 
     def _far_window(self, found: list[Micros], until: Micros, keep: int) -> Window:
         """Return the window of which the first instants are `found`, and which has more than these."""
-        newest: list[Micros] = []
-        latest = until
-        for _ in range(keep):
-            latest = self._latest(found[-1], latest)
-            newest.append(latest)
-            latest -= 1
-            if latest < found[-1]:
-                break
-        newest.reverse()
-        counted = self.trigger.count(found[0] - 1, newest[0] - 1)
+        newest = self._newest(found, until, keep)
+        counted = _asked(lambda: self.trigger.count(found[0] - 1, newest[0] - 1))
         earlier = [instant for instant in found if instant < newest[0]]
         return Window(
             newest=tuple(newest),
@@ -124,8 +129,43 @@ class Grid:
             earlier_last=self._latest(earlier[-1], newest[0] - 1),
         )
 
+    def _newest(self, found: list[Micros], until: Micros, keep: int) -> list[Micros]:
+        """Return the newest instants up to `until`: looked for where they are if the rate is still the same.
+
+        Where there are many more, each is found by bisection.
+        """
+        span = keep * ((found[-1] - found[0]) // (len(found) - 1) + 1)
+        while True:
+            start = max(found[-1], until - span)
+            recent = self._between(start, until, most=keep + STEPS)
+            if recent is None:
+                return self._bisected(start, until, keep)
+            if len(recent) >= keep or start == found[-1]:
+                return [*found, *recent][-keep:]
+            span *= 2
+
+    def _between(self, after: Micros, until: Micros, *, most: int) -> list[Micros] | None:
+        """Return the instants in (after, until]; None: there are more than `most`."""
+        found: list[Micros] = []
+        following = self.next(after)
+        while following is not None and following <= until:
+            if len(found) == most:
+                return None
+            found.append(following)
+            following = self.next(following)
+        return found
+
+    def _bisected(self, low: Micros, until: Micros, keep: int) -> list[Micros]:
+        """Return the newest instants up to `until`, of which there are as many after `low`."""
+        newest: list[Micros] = []
+        for _ in range(keep):
+            newest.append(self._latest(low, until))
+            until = newest[-1] - 1
+        newest.reverse()
+        return newest
+
     def _latest(self, low: Micros, until: Micros) -> Micros:
-        """Return the latest instant up to `until`, given an earlier one: by bisection."""
+        """Return the latest instant in (low, until], or `low` if there is none: by bisection."""
         high = until
         while low < high:
             middle = (low + high) // 2
@@ -135,3 +175,15 @@ class Grid:
             else:
                 high = middle
         return low
+
+
+def _asked(ask: Callable[[], T]) -> T:
+    """Return what a trigger answers, which may be anybody's code."""
+    try:
+        return ask()
+    except Exception as error:
+        raise _raised(error) from error
+
+
+def _raised(error: Exception) -> TriggerFailed:
+    return TriggerFailed(f"its trigger raised {type(error).__name__}: {error}")

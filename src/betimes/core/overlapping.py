@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from betimes.core.job import FireKey, Job, JobStatus, Micros
-from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord
+from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord, delayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _settled(
         changes |= {"next_fire_at": advance.next_fire_at, "held_at": None, "awaits": None}
         if delay_us is not None and not runs:
             # No run whose end could be waited for: the one in the way is, or else time alone.
-            changes |= _after(advance, skip, live, now + delay_us)
+            changes |= _after(advance, skip, live, now)
     return Settled(
         record=replace(advance.record, **changes),
         runs=tuple(runs),
@@ -132,10 +132,10 @@ def _settled(
     )
 
 
-def _after(advance: Advance, skip: Fire | None, live: Sequence[Job], at: Micros) -> dict[str, Any]:
+def _after(advance: Advance, skip: Fire | None, live: Sequence[Job], now: Micros) -> dict[str, Any]:
     if skip is not None:
         return {"awaits": next(job.seq for job in live if job.id == skip.job_id)}
-    return {"next_fire_at": at} if advance.next_fire_at is None else {}
+    return {"next_fire_at": delayed(advance.record, now)}
 
 
 def _naming(fire: Fire, job_id: str | None) -> Fire:

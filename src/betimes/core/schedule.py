@@ -220,8 +220,12 @@ def followed(record: ScheduleRecord, seq: int, ended_at: Micros) -> ScheduleReco
     if record.held_at is not None:
         return replace(record, version=record.version + 1, next_fire_at=record.held_at, held_at=None)
     if record.awaits == seq and record.delay_us is not None:
-        due_at: Micros | None = ended_at + record.delay_us
-        if record.ends_at is not None and due_at is not None and due_at > record.ends_at:
-            due_at = None
+        due_at = delayed(record, ended_at)
         return replace(record, version=record.version + 1, next_fire_at=due_at, awaits=None)
     return None
+
+
+def delayed(record: ScheduleRecord, since: Micros) -> Micros | None:
+    """Return the instant a fixed delay after `since`; None: the schedule is over by then."""
+    at = since + (record.delay_us or 0)
+    return None if record.ends_at is not None and at > record.ends_at else at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.core.grid import Grid
+from betimes.core.grid import Grid, TriggerFailed
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.schedule_terms import ScheduleTerms
 from betimes.core.triggers import Trigger
@@ -54,7 +54,10 @@ class Definitions:
                 f"schedule {record.id!r} goes by a trigger of the class {terms.trigger.get('name')}, whose "
                 "code no store can keep: add the schedule in this process too, or fire it where it was added"
             )
-        return trigger.anchored(terms.anchor)
+        try:
+            return trigger.anchored(terms.anchor)
+        except Exception as error:  # it is anybody's code
+            raise TriggerFailed(f"its trigger raised {type(error).__name__}: {error}") from error
 
     @staticmethod
     def grid(terms: ScheduleTerms, trigger: Trigger) -> Grid:

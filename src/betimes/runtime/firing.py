@@ -118,12 +118,15 @@ class Firing:
             self._worker.chores.hasten(self.tick, self._loop.time() + in_s)
 
     async def _keep_declared(self) -> None:
-        try:
-            await self._timetable.keep_declared()
-        except StoreUnavailable:
-            raise
-        except BetimesError as error:
-            _log.error("a schedule that a task asks for cannot be kept: %s", error)
+        while True:
+            try:
+                await self._timetable.keep_declared()
+            except StoreUnavailable:
+                raise
+            except BetimesError as error:  # it is not asked for again; the others are
+                _log.error("a schedule that a task asks for cannot be kept: %s", error)
+            else:
+                return
 
     async def has_due(self) -> bool:
         """Say whether something is due that this worker can fire."""

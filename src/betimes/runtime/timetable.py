@@ -122,7 +122,7 @@ class Timetable:
                     "on_conflict='update' or 'keep'"
                 )
             elif asked.on_conflict == "keep":
-                self._note_own(asked, standing)
+                self._note_kept(asked, standing)
                 return standing
             else:
                 record = self._changed(asked, standing)
@@ -140,6 +140,12 @@ class Timetable:
             self.definitions.own[asked.id] = asked.trigger
         elif standing is not None:
             self.definitions.own.pop(asked.id, None)
+
+    def _note_kept(self, asked: NewSchedule, standing: ScheduleRecord) -> None:
+        """Remember the trigger of a schedule that stays as it is, if it is the one that was passed again."""
+        old = self.terms_or_none(standing)
+        if old is not None and old.is_own and old.trigger == asked.terms.trigger:
+            self.definitions.own[asked.id] = asked.trigger
 
     def _new(self, asked: NewSchedule) -> ScheduleRecord:
         now = self._store.now()
@@ -252,6 +258,7 @@ class Timetable:
                 return standing
             record, fires = self._resumed(standing)
             if await self._store.save_schedule(record, expected_version=standing.version, fires=fires):
+                self._journal.counters.skipped_fires += sum(fire.count for fire in fires)
                 return await self.get(schedule_id)
         raise _restless(schedule_id)
 
@@ -273,7 +280,6 @@ class Timetable:
             outcome=FireOutcome.PAUSED,
             decided_at=now,
         )
-        self._journal.counters.skipped_fires += skip.count
         return (
             replace(
                 record,
@@ -317,10 +323,14 @@ class Timetable:
         """
         now = self._store.now()
         _, grid = self.definitions.read(record)
-        following = record.next_fire_at if record.next_fire_at is None else grid.next(now)
-        if await self._store.save_schedule(
-            replace(record, next_fire_at=following, last_fire_at=now), expected_version=record.version
-        ):
+        re_aimed = replace(
+            record,
+            # One that was over by the other clock may have instants ahead again.
+            next_fire_at=None if record.is_due_after_an_end else grid.next(now),
+            held_at=None if record.held_at is None else grid.next(now),
+            last_fire_at=now,
+        )
+        if await self._store.save_schedule(re_aimed, expected_version=record.version):
             _log.warning(
                 "schedule %s had fired for %s, and the clock was set back: it goes on from now",
                 record.id,
