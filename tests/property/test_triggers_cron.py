@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from tests.property.wall_clocks import (
     DAY,
     ZONES,
+    Part,
     Written,
     around_changes,
     changes,
     expressions,
     first_reached,
-    near_midnight_hours,
+    hours_of_changes,
+    minutes_of_changes,
     shown,
     wall_at,
 )
@@ -61,13 +63,13 @@ def test_what_follows_the_clock_fires_at_each_minute_that_matches(
     assert sequence(made(written, tz), start, until) == by_the_minute(written, tz, start, until)
 
 
-@settings(max_examples=60)
-@given(expressions(follows_clock=False), near_midnight_hours(), around_changes())
+@settings(max_examples=100)
+@given(expressions(follows_clock=False), minutes_of_changes(), hours_of_changes(), around_changes())
 def test_a_fixed_time_fires_when_the_clock_first_reaches_or_passes_it(
-    written: Written, hours: object, place: tuple[str, datetime]
+    written: Written, minute: Part, hour: Part, place: tuple[str, datetime]
 ) -> None:
     tz, start = place
-    written = replace(written, hour=hours)  # type: ignore[arg-type]
+    written = replace(written, minute=minute, hour=hour)
     until = start + DAY
     assert sequence(made(written, tz), start, until) == by_the_minute(written, tz, start, until)
 

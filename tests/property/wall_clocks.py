@@ -178,9 +178,14 @@ def expressions(draw: st.DrawFn, *, follows_clock: bool | None = None) -> Writte
     )
 
 
-def near_midnight_hours() -> st.SearchStrategy[Part]:
+def hours_of_changes() -> st.SearchStrategy[Part]:
     """Hours in which clocks are changed."""
-    return st.lists(st.sampled_from([0, 1, 2, 3, 23]), min_size=1, max_size=3).map(_listed)
+    return st.lists(st.sampled_from([0, 1, 2, 3, 4, 23]), min_size=1, max_size=3).map(_listed)
+
+
+def minutes_of_changes() -> st.SearchStrategy[Part]:
+    """Minutes at which clocks are changed, and others."""
+    return st.lists(st.sampled_from([0, 0, 1, 15, 30, 45, 59]), min_size=1, max_size=3).map(_listed)
 
 
 @st.composite

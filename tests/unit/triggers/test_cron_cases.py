@@ -52,6 +52,11 @@ def test_case_003_a_daily_job_runs_once_in_autumn() -> None:
     assert trigger.next(instant("2025-10-26T00:45Z")) == instant("2025-10-27T01:30Z")
 
 
+def test_from_within_the_second_pass_its_end_is_found() -> None:
+    trigger = cron("0 3 * * *", tz="Europe/Berlin")
+    assert trigger.next(instant("2025-10-26T01:30Z")) == instant("2025-10-26T02:00Z")
+
+
 @pytest.mark.parametrize("expr", ["30 1 * * *", "*/20 1 * * *", "0 * * * *", "59 0-2 * * *"])
 def test_case_005_next_is_later_wherever_it_starts_around_a_change(expr: str) -> None:
     trigger = cron(expr, tz="America/New_York")
