@@ -56,11 +56,11 @@ def remove(turn: Turn, schedule_id: str) -> bool:
     return turn.sql.execute(DELETE_SCHEDULE, (schedule_id,)).rowcount > 0
 
 
-def follow(turn: Turn) -> None:
-    """Move the schedules for which the jobs that this turn has ended were waited for."""
+def follow(turn: Turn) -> dict[str, ScheduleRecord]:
+    """Move the schedules for which the jobs that this turn has ended were waited for; return them by id."""
     ends, turn.ends_of_fires = turn.ends_of_fires, []
     if not ends:
-        return
+        return {}
     records = _read(turn, FOLLOWING_SCHEDULES, {_fire(job).schedule for job in ends})
     moved: dict[str, ScheduleRecord] = {}
     for job in ends:
@@ -69,6 +69,7 @@ def follow(turn: Turn) -> None:
         if after is not None:
             records[after.id] = moved[after.id] = after
     _write(turn, moved.values())
+    return moved
 
 
 def note_retry(turn: Turn, job: Job) -> None:
@@ -98,6 +99,8 @@ class Firing:
         if any(self._settled):
             self._cancel()
             self._move_on(self._keep_jobs())
+            moved = follow(self._turn)
+            self._records = [moved.get(record.id, record) for record in self._records]
 
     def acknowledge(self) -> tuple[list[Fired | None], Sequence[JobEvent]]:
         """Return by position what each step came to, and every transition made."""

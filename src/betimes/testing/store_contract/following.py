@@ -215,9 +215,7 @@ class FollowContract:
         awaiting = await schedules.stands()
         assert awaiting.awaits is not None
         stage.advance(1)
-        answers = await schedules.fire(schedules.by_hand(awaiting, overlap=Overlap.REPLACE))
-        assert answers != [None]
-        stands = await schedules.stands()
+        stands = (await schedules.fire_one(schedules.by_hand(awaiting, overlap=Overlap.REPLACE))).record
         assert (stands.awaits, stands.next_fire_at) == (None, stage.now + DELAY_S * SECOND)
         assert len(stands.jobs) == 1
 
