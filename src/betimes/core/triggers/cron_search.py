@@ -76,7 +76,7 @@ class WallSearch:
             hour, minute, second = hours[hour + 1], minutes[0], seconds[0]
         if hour == _NONE:
             return None
-        return wall.replace(hour=hour, minute=minute, second=second, microsecond=0, fold=0)
+        return datetime(wall.year, wall.month, wall.day, hour, minute, second, 0, wall.tzinfo)
 
     def _first_of_a_later_day(self, wall: datetime) -> datetime | None:
         search = object.__new__(type(self._days))

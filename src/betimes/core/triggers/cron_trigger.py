@@ -19,8 +19,9 @@ from betimes.errors import InvalidTrigger
 
 HORIZON_YEARS = 50
 
-# No zone's clock changes twice within an hour.
-_NEAR = timedelta(hours=1)
+# No zone's clock has ever changed twice within four days: an offset that is the same after so short a time
+# has been the same throughout.
+_NEAR = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
