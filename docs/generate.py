@@ -32,6 +32,7 @@ from betimes.core.job import TERMINAL, WAITING, JobStatus
 from betimes.core.lifecycle import LEGAL
 from betimes.core.quantiles import Quantiles
 from betimes.core.reason import Reason, ReasonCode
+from betimes.core.triggers import trigger_from_stored
 from betimes.registrar import Registrar
 
 FOLDER = Path(__file__).parent / "reference"
@@ -289,6 +290,23 @@ def for_tests() -> str:
     )
 
 
+def triggers() -> str:
+    """Write the triggers: what makes them, and what they answer."""
+    makers = (betimes.cron, betimes.every, betimes.calendar, betimes.at, trigger_from_stored)
+    return page(
+        "Triggers",
+        "Pure rules that yield instants. What they mean, with examples: [Time](time.md).",
+        *[described(maker, title=code(signature_of(maker))) for maker in makers],
+        *the_class(betimes.Trigger, "trigger"),
+        described(betimes.Trigger.__or__, title="`trigger | other`", level=3),
+    )
+
+
+def time_rules() -> str:
+    """Read the rules of time: that page is written by hand, and its examples run in the tests."""
+    return (FOLDER / "time.md").read_text(encoding="utf-8")
+
+
 def modules() -> str:
     """Write the map of the source."""
     return page(
@@ -305,6 +323,8 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
         settings,
     ),
     "calls.md": ("what can be called, on schedulers, tasks, jobs and contexts", calls),
+    "time.md": ("the rules of time: cron, zones, changes of the clock, intervals, calendars", time_rules),
+    "triggers.md": ("what makes triggers, and what they answer", triggers),
     "states.md": ("the states of a job, the ways between them, and the events", states),
     "errors.md": ("every error, and what to do about it", error_page),
     "explain.md": ("the reasons that `explain()` gives", explain),

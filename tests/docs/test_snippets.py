@@ -95,7 +95,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_code_of_a_document_runs_and_prints_what_it_says(
     document: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = types.ModuleType(document.stem.replace("-", "_"))
+    name = document.stem.replace("-", "_")
+    module = types.ModuleType(f"{name}_page" if name in sys.stdlib_module_names else name)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     reader = Reader(document, folder, module)
     for block in blocks(document.read_text("utf-8")):

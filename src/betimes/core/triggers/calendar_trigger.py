@@ -167,6 +167,7 @@ def calendar(
         InvalidTrigger: no step or a mixed one, no time of day, a naive datetime, or no such zone.
 
     Example:
+        >>> from datetime import UTC
         >>> monthly = calendar(months=1, at="10:00", anchor=date(2025, 1, 31))
         >>> monthly.next(datetime(2025, 2, 1, tzinfo=UTC)).isoformat()
         '2025-02-28T10:00:00+00:00'

@@ -95,7 +95,7 @@ def is_nearest_weekday(day: date, targets: frozenset[int]) -> bool:
     """Return whether `day` is the weekday (Monday to Friday) nearest to one of these days, within its month.
 
     Example:
-        >>> is_nearest_weekday(date(2024, 6, 14), frozenset({15}))
+        >>> is_nearest_weekday(date(2024, 6, 14), frozenset({15}))  # the 15th is a Saturday
         True
     """
     weekday = day.weekday()

@@ -118,8 +118,9 @@ def every(period: Duration, *, align: datetime | bool | None = None, after: str 
         InvalidTrigger: no duration, or too short; a naive datetime; `align` together with `after="finish"`.
 
     Example:
-        >>> every("15m", align=True).next(datetime(2025, 1, 1, 12, 20, tzinfo=UTC))
-        datetime.datetime(2025, 1, 1, 12, 30, tzinfo=datetime.timezone.utc)
+        >>> from datetime import UTC
+        >>> every("15m", align=True).next(datetime(2025, 1, 1, 12, 20, tzinfo=UTC)).isoformat()
+        '2025-01-01T12:30:00+00:00'
     """
     if not isinstance(after, str) or after not in {"start", "finish"}:
         raise InvalidTrigger(

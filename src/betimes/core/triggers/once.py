@@ -59,6 +59,7 @@ def at(when: datetime, *more: datetime) -> OnceTrigger:
         InvalidTrigger: a naive datetime, something else, or too many.
 
     Example:
+        >>> from datetime import UTC
         >>> at(datetime(2025, 1, 1, 9, tzinfo=UTC)).explain()
         'Once, at 2025-01-01 09:00:00 UTC.'
     """

@@ -18,10 +18,12 @@ class Trigger(ABC):
     and its kind is one of Betimes' own.
 
     Example:
-        >>> from betimes import Trigger
-        >>> class EveryFullHour(Trigger):
+        >>> from datetime import UTC, timedelta
+        >>> class FullHours(Trigger):
         ...     def next(self, after):
         ...         return (after + timedelta(hours=1)).replace(minute=0, second=0, microsecond=0)
+        >>> FullHours().next(datetime(2025, 1, 1, 9, 30, tzinfo=UTC)).isoformat()
+        '2025-01-01T10:00:00+00:00'
     """
 
     __slots__ = ()
@@ -117,7 +119,8 @@ class Trigger(ABC):
             InvalidTrigger: something else than a date, an unknown zone, or too many dates.
 
         Example:
-            >>> every("1d").excluding(date(2025, 12, 25))
+            >>> every("1d").excluding(date(2025, 12, 25)).explain()
+            'Every day; not on 2025-12-25 (UTC).'
         """
         from betimes.core.triggers.combine import exclusion_of  # noqa: PLC0415 - it knows this class
 
