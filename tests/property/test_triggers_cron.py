@@ -63,7 +63,7 @@ def test_what_follows_the_clock_fires_at_each_minute_that_matches(
     assert sequence(made(written, tz), start, until) == by_the_minute(written, tz, start, until)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(expressions(follows_clock=False), minutes_of_changes(), hours_of_changes(), around_changes())
 def test_a_fixed_time_fires_when_the_clock_first_reaches_or_passes_it(
     written: Written, minute: Part, hour: Part, place: tuple[str, datetime]
@@ -109,7 +109,7 @@ def test_a_fire_matches_unless_it_was_moved_out_of_a_gap(
             assert wall_at(at - timedelta(seconds=1), ZoneInfo(tz)) < skipped < wall_at(at, ZoneInfo(tz))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     expressions(),
     st.sampled_from(ZONES),

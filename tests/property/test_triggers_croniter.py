@@ -47,7 +47,7 @@ def explained(written: Written, at: datetime, info: ZoneInfo, *, is_ours: bool) 
     return is_second_pass and written.matches(wall_at(at, info))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(expressions(), around_changes())
 def test_croniter_agrees_but_for_differences_that_are_explained(
     written: Written, place: tuple[str, datetime]

@@ -174,3 +174,19 @@ def test_february_gets_what_is_left() -> None:
         *("12-31", "01-31", "02-28"),
     ]
     assert calendar(months=1, anchor=date(2024, 2, 28)).hints() == ()
+
+
+def test_times_that_a_change_of_the_clock_hits_are_hinted_at() -> None:
+    gap = "in Europe/Berlin, the clock skips 02:00–03:00 on 2024-03-31; it then fires once, at 03:00."
+    overlap = (
+        "in Europe/Berlin, the clock shows 02:00–03:00 twice on 2024-10-27; it fires in the first pass only."
+    )
+    assert calendar(days=1, at="02:30", tz="Europe/Berlin").hints() == (gap, overlap)
+    assert calendar(weeks=1, at="02:30", tz="Europe/Berlin", anchor=date(2024, 1, 7)).hints() == (
+        gap,
+        overlap,
+    )
+    assert calendar(weeks=1, at="02:30", tz="Europe/Berlin", anchor=date(2024, 1, 8)).hints() == ()
+    assert calendar(weeks=1, at="02:30", tz="Europe/Berlin").hints() == ()
+    assert calendar(days=1, at="03:30", tz="Europe/Berlin").hints() == ()
+    assert calendar(days=1, at="02:30").hints() == ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import zoneinfo
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -151,9 +151,12 @@ def test_the_zone_of_the_host_does_not_matter(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_zones_come_from_a_package_where_the_system_has_none() -> None:
-    data = Path(str(__import__("tzdata").__file__)).parent / "zoneinfo" / "Europe" / "Berlin"
-    with data.open("rb") as file:
-        assert ZoneInfo.from_file(file).utcoffset(datetime(2025, 7, 1)) == timedelta(hours=2)  # noqa: DTZ001
+    zoneinfo.reset_tzpath(to=())
+    try:
+        found = ZoneInfo.no_cache("Europe/Berlin")
+    finally:
+        zoneinfo.reset_tzpath()
+    assert datetime(2025, 7, 1, tzinfo=found).utcoffset() == timedelta(hours=2)
 
 
 def test_a_zone_is_pickled_by_its_name() -> None:

@@ -14,6 +14,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from betimes.core.job import Micros
+from betimes.core.triggers.change_hints import hints_on_changes
 from betimes.core.triggers.reckoned import FIRST_US, LAST_US
 from betimes.core.triggers.wall_times import WallTimesTrigger
 from betimes.core.triggers.zones import Zone, zone_in_words, zone_of
@@ -22,6 +23,9 @@ from betimes.errors import InvalidTrigger
 
 MAX_STEP = 36_525
 """The largest number of days, weeks, months or years."""
+
+_IN_EVERY_MONTH = 28
+_ANY_DAY = date(2024, 1, 1)
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?")
 _TIME_FORM = 'whole seconds of a day, as "09:00", "09:00:30" or a datetime.time without a zone'
@@ -81,10 +85,13 @@ class CalendarTrigger(WallTimesTrigger):
         return f"Every {text} at {self._time_text()}, {zone_in_words(self.tz)}{since}."
 
     def hints(self) -> tuple[str, ...]:
-        """Return what may surprise."""
-        if not (self.months or self.years) or self.anchor is None or self.anchor.day <= 28:  # noqa: PLR2004
-            return ()
-        return (f"where a month has no day {self.anchor.day}, its last day is taken.",)
+        """Return what may surprise: months that are too short, and changes of the clock."""
+        if self.anchor is None:  # Then the days are not known, unless it is every day.
+            return replace(self, anchor=_ANY_DAY).hints() if self._by_days() == 1 else ()
+        changes = hints_on_changes(self._later_wall, self._zone, follows_clock=False)
+        if self._by_days() or self.anchor.day <= _IN_EVERY_MONTH:
+            return tuple(changes)
+        return (f"where a month has no day {self.anchor.day}, its last day is taken.", *changes)
 
     def stored(self) -> dict[str, Any]:
         """Return the definition as plain JSON data."""

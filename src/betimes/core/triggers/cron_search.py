@@ -152,4 +152,9 @@ def _never(expression: Expression) -> InvalidTrigger:
 
 def _table(values: tuple[int, ...], size: int) -> tuple[int, ...]:
     """For each number up to `size`: the smallest value from it on, or -1."""
-    return tuple(next((value for value in values if value >= start), _NONE) for start in range(size + 1))
+    table = [_NONE] * (size + 1)
+    start = 0
+    for value in values:
+        table[start : value + 1] = [value] * (value + 1 - start)
+        start = value + 1
+    return tuple(table)

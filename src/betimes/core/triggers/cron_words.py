@@ -1,24 +1,23 @@
 """A cron expression in English, and what may surprise about it.
 
-The sentence is cronsim's; `nW`, which cronsim does not know, goes through it in the shape of `LW`. Hints on
-changes of the clock look at the years 2024 to 2037, since nothing here knows what year it is.
+The sentence is cronsim's; `nW`, which cronsim does not know, goes through it in the shape of `LW`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cronsim import CronSim
 
+from betimes.core.triggers.change_hints import hints_on_changes
 from betimes.core.triggers.cron_fields import DAY, FIELDS, MONTH, Expression, Field
 from betimes.core.triggers.cron_search import WallSearch
-from betimes.core.triggers.zones import Change, Zone, changes_of, zone_in_words
+from betimes.core.triggers.zones import Zone, zone_in_words
 from betimes.core.wording import listed
 
 _ANY_START = datetime(2000, 1, 1)  # noqa: DTZ001 - cronsim explains the expression only
-_SECOND = timedelta(seconds=1)
 _LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _TH = re.compile(r"\b([0-9]+)th\b")
 _LEAP_DAY = 29
@@ -45,7 +44,7 @@ def cron_hints(expression: Expression, search: WallSearch, zone: Zone, *, second
         *_hints_on_stars(expression, seconds=seconds),
         *_hints_on_steps(expression),
         *_hints_on_days(expression),
-        *_hints_on_changes(expression, search, zone),
+        *_hints_on_clock(expression, search, zone),
     )
 
 
@@ -127,27 +126,7 @@ def _values(field: Field, part: str) -> frozenset[int]:
     return frozenset(values)
 
 
-def _hints_on_changes(expression: Expression, search: WallSearch, zone: Zone) -> Iterator[str]:
+def _hints_on_clock(expression: Expression, search: WallSearch, zone: Zone) -> Iterator[str]:
     """Times that are skipped or occur twice; an expression that simply follows the clock surprises nobody."""
-    if expression.parts[2].startswith("*"):
-        return
-    gap = _first_hit(search, zone, is_gap=True)
-    overlap = _first_hit(search, zone, is_gap=False)
-    if gap is not None:
-        end = f"{gap.until:%H:%M}"
-        does = "nothing fires" if expression.follows_clock else f"it then fires once, at {end}"
-        yield f"in {zone.name}, the clock skips {gap.since:%H:%M}–{end} on {gap.until:%Y-%m-%d}; {does}."
-    if overlap is not None:
-        does = "it fires in both passes" if expression.follows_clock else "it fires in the first pass only"
-        span = f"{overlap.since:%H:%M}–{overlap.until:%H:%M}"
-        yield f"in {zone.name}, the clock shows {span} twice on {overlap.since:%Y-%m-%d}; {does}."
-
-
-def _first_hit(search: WallSearch, zone: Zone, *, is_gap: bool) -> Change | None:
-    """The first change of this kind in which a time of the expression lies."""
-    for change in changes_of(zone):
-        if change.is_gap == is_gap:
-            wall = search.later(change.since - _SECOND)
-            if wall is not None and wall < change.until:
-                return change
-    return None
+    if not expression.parts[2].startswith("*"):
+        yield from hints_on_changes(search.later, zone, follows_clock=expression.follows_clock)
