@@ -1,12 +1,20 @@
-"""What holds for all tests: Hypothesis without deadlines, as nothing here is timed."""
+"""What holds for all tests: Hypothesis without deadlines, as nothing here is timed; and our own plugin."""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.register_profile("deep", parent=settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the plugin of this checkout where Betimes is not installed, and pytest has not found it."""
+    if not config.pluginmanager.has_plugin("betimes"):
+        config.pluginmanager.register(import_module("_betimes_pytest"), "betimes")

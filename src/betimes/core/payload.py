@@ -15,6 +15,7 @@ default at the time of the run applies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from types import UnionType
 from typing import Any, NewType, Union, get_args, get_origin
@@ -26,6 +27,7 @@ from betimes.core.codec import MAX_BYTES, Codec, decoder_of, encode_json
 from betimes.core.exact import SCALARS
 from betimes.core.job import EMPTY_PAYLOAD
 from betimes.core.parameters import Parameters, Stored
+from betimes.errors import PayloadError
 
 NULL = b"null"
 
@@ -162,6 +164,36 @@ class Signature:
         if self._parameters.is_plain and not (self._has_optional and _has_gap(values)):
             return values, {}
         return self._parameters.unbind(values, context)
+
+    def arguments(self, payload: bytes) -> dict[str, Any]:
+        """Return the arguments of a stored call by the parameters' names, each of its annotated type.
+
+        Those that the call leaves out are not there; `*args` is a list, `**kwargs` a dict.
+
+        Raises:
+            PayloadError: what is stored does not fit the function (any more).
+        """
+        values = msgspec.structs.asdict(self._codec.decode(payload))
+        return {name: value for name, value in values.items() if value is not UNSET}
+
+    def filled_in(self, payload: bytes, defaults: Mapping[str, Any]) -> bytes:
+        """Return a stored call with what it leaves out, so that it can be compared with another.
+
+        Args:
+            payload: what `encode` returned.
+            defaults: values by the parameters' names; one that cannot be stored is left out.
+
+        Raises:
+            PayloadError: what is stored does not fit the function (any more).
+        """
+        arguments = self._codec.decode(payload)
+        for name, value in defaults.items():
+            if getattr(arguments, name, None) is UNSET:
+                fuller = msgspec.structs.replace(arguments, **{name: value})
+                with suppress(PayloadError):
+                    payload = self._codec.encode(fuller)
+                    arguments = fuller
+        return payload
 
     def encode_result(self, value: Any) -> bytes:
         """Return a task's result as JSON, once it is sure to come back.

@@ -16,6 +16,8 @@ from betimes.runtime.journal import Journal
 _log = logging.getLogger("betimes")
 
 LOOK_EVERY_S = 0.5
+LOOK_IN_MEMORY_S = 3600.0
+"""A store in memory tells of every end in the same step, so that a look is no more than a precaution."""
 LOOK_AFTER_S = 0.01
 FEW_WAITING = 100
 """Whoever waits for jobs of other processes looks so often, and soon after a hint if they are few."""
@@ -83,8 +85,11 @@ class Lookout:
             except StoreUnavailable as error:
                 self._counters.store_errors += 1
                 _log.warning("whether jobs have ended could not be looked up; it is tried again: %s", error)
-            hinted = self._look_now if len(jobs) <= FEW_WAITING else asyncio.Event()
-            await wait_for(hinted, LOOK_EVERY_S)
+            is_told = len(jobs) <= FEW_WAITING
+            hinted = self._look_now if is_told else asyncio.Event()
+            await wait_for(
+                hinted, LOOK_IN_MEMORY_S if is_told and not self._store.is_durable else LOOK_EVERY_S
+            )
             await wait_for(asyncio.Event(), LOOK_AFTER_S)
         self._looker = None
 

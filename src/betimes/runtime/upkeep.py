@@ -52,7 +52,7 @@ class Upkeep:
         chores.add(self._lease.rescue_every_s, self.rescue, now=now)
         chores.add(self._worker.settings.poll_s, self.unpark, now=now)
         chores.hurry(self.unpark)  # what waits for a task that has come with this worker need not wait longer
-        chores.add(PRUNE_EVERY_S, self.prune, now=now)
+        chores.add(max(PRUNE_EVERY_S, self._worker.settings.poll_s), self.prune, now=now)
         chores.add(PRUNE_AT_REST_EVERY_S, self.prune, now=now, rests=False)
 
     async def beat(self) -> None:

@@ -41,6 +41,8 @@ DEFAULT_LIMIT_S: Final = 400 * 86_400.0
 DEFAULT_MAX_TURNS: Final = 5_000_000
 DEFAULT_REAL_LIMIT_S: Final = 30.0
 
+_HALF_A_MICROSECOND = 0.5e-6
+
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio event loop whose time is a `VirtualClock`: it jumps to the next timer instead of waiting.
@@ -58,7 +60,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         clock: whose time to use and to move; a new one by default. `loop.time() == clock.monotonic()`.
         seed: for `shuffle`; the same seed gives the same order.
         shuffle: whether to draw the orders named above.
-        limit_s: virtual seconds that one run may take.
+        limit_s: virtual seconds that one run may take; it can be changed between two runs.
         max_turns: turns that the loop may make without time moving.
         real_limit_s: real seconds that it waits for real work or real I/O before it gives up.
 
@@ -91,7 +93,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._rng = new_rng(seed)
         self._is_shuffled = shuffle
         self._order = count()
-        self._limit_s, self._ends_at = limit_s, math.inf
+        self.limit_s, self._ends_at, self._halts_at = limit_s, math.inf, math.inf
         self._max_turns, self._turns, self._turned_at = max_turns, 0, math.nan
         self._real_limit_s = real_limit_s
         self._real_work, self._real_work_lock = 0, threading.Lock()
@@ -123,9 +125,35 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             Livelock: the loop turned `max_turns` times without time moving.
             TimeLimitPassed: the next timer lies beyond the limit.
         """
-        self._ends_at = self.time() + self._limit_s
+        self._ends_at = self.time() + self.limit_s if self._halts_at == math.inf else math.inf
         self._turns = 0
         super().run_forever()
+
+    def run_until(self, when: float) -> None:
+        """Run all that is due by a virtual time and all that it brings at once; then time stands there.
+
+        Args:
+            when: a reading of `time()`, in seconds, to the microsecond.
+
+        Raises:
+            Deadlock: real work did not end within `real_limit_s`.
+            Livelock: the loop turned `max_turns` times without time moving.
+
+        Example:
+            >>> loop, rung = VirtualLoop(), []
+            >>> timers = [loop.call_later(s, rung.append, s) for s in (1.0, 60.0, 61.0)]
+            >>> loop.run_until(60.0)
+            >>> rung, loop.time()
+            ([1.0, 60.0], 60.0)
+            >>> loop.close()
+        """
+        # A deadline that was reckoned as a sum may lie a trace behind the instant it stands for.
+        self._halts_at = when + _HALF_A_MICROSECOND
+        try:
+            self.run_forever()
+        finally:
+            self._halts_at = math.inf
+        self.clock.advance_to(when)
 
     @contextlib.contextmanager
     def real_work(self) -> Iterator[None]:
@@ -199,12 +227,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         events = poll(0)
         if events or timeout == 0:
             return events
-        if is_working or (timeout is None and len(self._files.get_map()) > self._own_files):
+        if is_working or (timeout is None and self._must_wait_for_files()):
             return self._wait_really(poll)
+        if self._halts_at < math.inf and (timeout is None or self._scheduled[0].when() > self._halts_at):
+            self.stop()
+            return events
         if timeout is None:
             raise Deadlock("nothing is ready and no timer is set; these wait:", waiting=waiting_tasks(self))
         self._jump()
         return events
+
+    def _must_wait_for_files(self) -> bool:
+        """Whether only a file can bring the loop on, and nobody has said how long to go on."""
+        return self._halts_at == math.inf and len(self._files.get_map()) > self._own_files
 
     def _look_at_time(self) -> None:
         """Count the turns that were made at this instant, and allow for no error in comparing with it."""

@@ -14,16 +14,19 @@ from betimes.runtime.engine import Engine
 from betimes.stores.memory import MemoryStore
 from betimes.testing.clock import VirtualClock
 from betimes.testing.inline import InlineExecutor
-from betimes.wiring import POLL_MEMORY_S
 
 if TYPE_CHECKING:
     from betimes.scheduler import Scheduler
+
+DAY_S = 86_400.0
+"""There are no other processes to be heard, or to be found dead: looking for them as often as usual would
+only make a year with a job that hangs take long."""
 
 
 def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock, *, seed: int) -> Parts:
     """Return what a scheduler is made of, but in memory, on virtual time, and without threads.
 
-    Its strategy and its numbers stay; how often it looks for what other processes do matters to nobody now.
+    Its strategy and its numbers stay, except those that are for other processes: there are none.
     """
     parts = scheduler._parts  # noqa: SLF001 - this package takes schedulers apart, and nobody else does
     concurrency = parts.settings.concurrency
@@ -32,7 +35,7 @@ def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock
         store=store,
         clock=clock,
         rng=new_rng(seed),
-        settings=replace(parts.settings, poll_s=POLL_MEMORY_S, stall_s=None),
+        settings=replace(parts.settings, lease_us=round(DAY_S * 1_000_000), poll_s=DAY_S, stall_s=None),
         executors=(InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),),
     )
 
