@@ -170,7 +170,7 @@ def test_the_last_days_of_the_calendar_may_be_left_out() -> None:
     assert last.next(START) == datetime(9999, 12, 31, 12, tzinfo=UTC)  # beyond what has a date in every zone
 
 
-def test_ten_thousand_dates_are_passed_in_one_step_a_run() -> None:
+def test_ten_thousand_dates_in_a_row_are_passed_at_once() -> None:
     days = [date(2025, 1, 1) + timedelta(days=n) for n in range(10_000)]
     asked: list[datetime] = []
 
@@ -181,7 +181,7 @@ def test_ten_thousand_dates_are_passed_in_one_step_a_run() -> None:
 
     trigger = Counted().excluding(*days)
     assert trigger.next(datetime(2024, 12, 31, 23, 30, tzinfo=UTC)) == datetime(2052, 5, 19, tzinfo=UTC)
-    assert len(asked) == 2
+    assert len(asked) == 3
     with pytest.raises(InvalidTrigger, match="1 to 10,000"):
         Hourly().excluding(*days, date(2053, 1, 1))
 

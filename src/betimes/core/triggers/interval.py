@@ -34,8 +34,7 @@ class IntervalTrigger(ReckonedTrigger):
     Attributes:
         period_us: the period.
         origin: an instant that its grid goes through; None: not fixed yet.
-        is_aligned: the user fixed the grid: it has no beginning. Otherwise the first instant is origin +
-            period.
+        is_aligned: the user fixed the grid: it has no beginning. Otherwise the origin is its first instant.
         is_after_finish: the period is counted from the end of each run, and there is no grid.
     """
 
@@ -49,8 +48,8 @@ class IntervalTrigger(ReckonedTrigger):
         if self.origin is None:
             return within(after + self.period_us)
         steps = (after - self.origin) // self.period_us + 1
-        if steps < 1 and not self.is_aligned:
-            steps = 1
+        if steps < 0 and not self.is_aligned:
+            steps = 0
         return within(self.origin + steps * self.period_us)
 
     def count(self, after: Micros, until: Micros) -> int | None:
@@ -62,7 +61,7 @@ class IntervalTrigger(ReckonedTrigger):
         return 0 if first is None or first > until else (until - first) // self.period_us + 1
 
     def anchored(self, at: Micros) -> IntervalTrigger:
-        """Return this trigger with the grid at + k × period, k ≥ 1, unless it is fixed or there is none."""
+        """Return this trigger with the grid at + k × period, k ≥ 0, unless it is fixed or there is none."""
         if self.origin is not None or self.is_after_finish:
             return self
         return replace(self, origin=at)

@@ -72,7 +72,6 @@ class Zone:
 
     def first(self, wall: datetime) -> Micros:
         """Return the first instant at which the clock shows `wall`, or more where `wall` is skipped."""
-        wall = wall.replace(fold=0)
         before, after = self._offsets(wall)
         if before < after:
             return self.gap_end(wall)
@@ -127,7 +126,8 @@ class Zone:
 
     def _offsets(self, wall: datetime) -> tuple[timedelta, timedelta]:
         """The offsets that hold at a wall time before and after a change: equal if it is there once."""
-        before, after = wall.replace(fold=0).utcoffset(), wall.replace(fold=1).utcoffset()
+        other = wall.replace(fold=1 - wall.fold).utcoffset()
+        before, after = (other, wall.utcoffset()) if wall.fold else (wall.utcoffset(), other)
         assert before is not None
         assert after is not None
         return before, after
