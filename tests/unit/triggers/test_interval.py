@@ -20,10 +20,11 @@ def test_without_an_anchor_the_next_instant_is_one_period_on() -> None:
     assert every(timedelta(hours=6)).next_us(5) == 5 + 6 * HOUR
 
 
-def test_an_anchored_grid_begins_one_period_after_its_anchor() -> None:
+def test_an_anchored_grid_begins_at_its_anchor() -> None:
     trigger = every("1h").anchored(7)
-    assert [trigger.next_us(at) for at in (-(10**18), 6, 7, 7 + HOUR - 1, 7 + HOUR)] == [
-        *[7 + HOUR] * 4,
+    assert [trigger.next_us(at) for at in (-(10**15), 6, 7, 7 + HOUR - 1, 7 + HOUR)] == [
+        *[7] * 2,
+        *[7 + HOUR] * 2,
         7 + 2 * HOUR,
     ]
 
@@ -58,7 +59,7 @@ def test_a_delay_after_the_finish_counts_from_there() -> None:
         (every("1s").anchored(0), 5, 3, 0),
         (every("1s").anchored(0), 0, SECOND - 1, 0),
         (every("1s").anchored(0), 0, SECOND, 1),
-        (every("1s").anchored(0), -HOUR, 3 * SECOND, 3),
+        (every("1s").anchored(0), -HOUR, 3 * SECOND, 4),
         (every("1s", align=True), -3 * SECOND, 0, 3),
         (every("1s"), 1, 3 * SECOND, 2),
         (every("1s").anchored(0), LAST_US - SECOND, LAST_US + 10 * SECOND, 1),
