@@ -26,9 +26,10 @@ def test_nothing_lies_after_the_end_and_the_end_itself_may_be_an_instant() -> No
     assert of.next(20 * S) is None
 
 
-def test_a_fixed_delay_is_counted_from_the_start_itself() -> None:
+def test_a_fixed_delay_begins_with_the_start_itself() -> None:
     of = Grid(trigger=every("1m", after="finish"), starts_at=100 * S)
-    assert of.next(0) == of.next(100 * S - 1) == 160 * S
+    assert of.next(0) == of.next(100 * S - 1) == 100 * S
+    assert of.next(100 * S) == 160 * S
     assert of.next(101 * S) == 161 * S
 
 

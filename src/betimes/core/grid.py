@@ -65,8 +65,9 @@ class Grid:
             TriggerFailed: the trigger raised, or did not advance.
         """
         if self.starts_at is not None and after < self.starts_at:
-            # The start itself may be an instant; but a fixed delay is counted from it.
-            after = self.starts_at - (self.trigger.delay_after_finish_us is None)
+            if self.trigger.delay_after_finish_us is not None:
+                return self.starts_at  # before it nothing has run whose end could be waited for
+            after = self.starts_at - 1
         try:
             found = self.trigger.next_us(after)
         except Exception as error:

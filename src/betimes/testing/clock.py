@@ -24,8 +24,8 @@ class VirtualClock(Clock):
     Args:
         start: what the wall clock shows first; an aware datetime.
         boot_id: what `boot_id()` answers; give two clocks different ones to play two machines.
-        tells_jumps: whether a scheduler hears of each `jump` at once, and so need not look at the clock every
-            few seconds; False: it must notice by itself, as with a real clock.
+        tells_jumps: whether a scheduler hears of each `jump` or `suspend` at once, and so need not look at
+            the clock every few seconds; False: it must notice by itself, as with a real clock.
 
     Raises:
         ConfigurationError: `start` is naive.
@@ -52,14 +52,15 @@ class VirtualClock(Clock):
         self._tells_jumps = tells_jumps
         self._hearers: list[Callable[[], None]] = []
         self._elapsed = 0
+        self._suspended = 0
 
     def now(self) -> int:
         """The virtual wall clock, in microseconds since the Unix epoch: `start`, and all moves and jumps."""
         return self._wall_at_start + self._elapsed
 
     def boottime(self) -> int:
-        """The virtual boot clock, in microseconds: it moves with `advance` only."""
-        return _BOOTTIME_AT_START + self._elapsed
+        """The virtual boot clock, in microseconds: it moves with `advance` and `suspend` only."""
+        return _BOOTTIME_AT_START + self._elapsed + self._suspended
 
     def boot_id(self) -> str:
         """The boot id given to the constructor."""
@@ -105,11 +106,30 @@ class VirtualClock(Clock):
         length = abs(duration) if isinstance(duration, int | float | timedelta) else duration
         moved = duration_us(length, name="duration", allow_zero=True)
         self._wall_at_start += moved if length == duration else -moved
+        self._tell()
+
+    def suspend(self, duration: Duration) -> None:
+        """Have the machine sleep: the wall clock and `boottime` move, and `monotonic` stands, as on Linux.
+
+        So no timer is any nearer afterwards, and whatever leases are counted on the boot clock are older.
+
+        Args:
+            duration: as for `advance`.
+
+        Raises:
+            ConfigurationError: it is no duration, or negative.
+        """
+        slept = duration_us(duration, name="duration", allow_zero=True)
+        self._wall_at_start += slept
+        self._suspended += slept
+        self._tell()
+
+    def _tell(self) -> None:
         for hear in tuple(self._hearers):
             hear()
 
     def on_jump(self, hear: Callable[[], None]) -> Callable[[], None] | None:
-        """Have `hear` called at each `jump`; None if this clock was made not to tell."""
+        """Have `hear` called at each `jump` and `suspend`; None if this clock was made not to tell."""
         if not self._tells_jumps:
             return None
         self._hearers.append(hear)
