@@ -42,8 +42,8 @@ def run_here(
     if running is not None:
         coroutine.close()
         raise ConfigurationError(
-            "an event loop is running here already, that of an async test perhaps, and time is virtual on "
-            "another: make the test a plain 'def', and run its coroutines with jobs.run(…)"
+            "another event loop is running here, and the scheduler's own cannot run within it: make the test "
+            "a plain 'def', and run its coroutines with jobs.run(…)"
         )
     assert run is not None
     return run(coroutine)

@@ -38,6 +38,10 @@ _STOP_LIMIT = "1h"
 _CLEAN_UP_LIMIT_S = 60.0
 _WAITING = (JobStatus.RUNNING, JobStatus.READY, JobStatus.DELAYED, JobStatus.BLOCKED)
 
+ASYNC_TEST = (
+    "an event loop is running here, that of an async test perhaps, and virtual time needs its own: make the "
+    "test a plain 'def', and run coroutines with jobs.run(…)"
+)
 HOW_TO_NAME_IT = """\
 the fixture 'jobs' does not know your scheduler. Say so in conftest.py:
 
@@ -55,7 +59,8 @@ class Jobs(Submissions):
     While the `with` block runs, the scheduler has an empty memory store, a virtual clock, a seeded `rng`, and
     no threads: plain functions run inline, their arguments and results after the same way through JSON. Its
     tasks, its schedules and its listeners are its own. It is open, and its jobs run, on an event loop that
-    turns only within the calls below; between them nothing happens, and time stands still.
+    turns only within the calls below. When one returns, all has happened that can happen at that instant: a
+    job that was submitted, and waits for nothing, has ended. Until the next call time stands still.
 
     Tests with pytest get one from the fixture `jobs`. It is for plain functions, not for `async def` tests.
 
@@ -90,6 +95,7 @@ class Jobs(Submissions):
         self._runner: asyncio.Runner | None = None
         self._loop: VirtualLoop | None = None
         self._ends = ExitStack()
+        self._raised: set[int] = set()
 
     def __enter__(self) -> Self:
         self._thread = threading.get_ident()
@@ -114,15 +120,19 @@ class Jobs(Submissions):
             raise ConfigurationError("jobs tests another scheduler already: a test has one")
         if not isinstance(scheduler, Scheduler):
             raise ConfigurationError(f"jobs tests a Scheduler, not {shown(scheduler)}")
-        parts = parts_for_test(scheduler, self._store, self.clock, seed=self._seed)
+        if _get_running_loop() is not None:
+            raise ConfigurationError(ASYNC_TEST)
         self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
         self._loop = cast("VirtualLoop", self._runner.get_loop())
-        # In the opposite order at the end: stop, put back, close the loop.
-        self._ends.callback(self._close_loop)
-        self._ends.enter_context(stand_in(scheduler, replace(parts, run_here=self._run_here)))
-        self._ends.callback(self._stop_at_the_end)
-        self._scheduler = scheduler
-        self.start()
+        parts = parts_for_test(scheduler, self._store, self.clock, seed=self._seed)
+        with ExitStack() as ends:
+            # In the opposite order at the end: stop, put back, close the loop.
+            ends.callback(self._close_loop, self._loop)
+            ends.enter_context(stand_in(scheduler, replace(parts, run_here=self._run_here)))
+            ends.callback(self._stop_at_the_end, scheduler)
+            self._run_here(scheduler.start())
+            self._scheduler = scheduler
+            self._ends = ends.pop_all()
 
     # --- time
 
@@ -161,13 +171,14 @@ class Jobs(Submissions):
         self._advance_by(ahead)
 
     def _advance_by(self, us: Micros) -> None:
+        self._known()
         loop = self._own_loop()
         if threading.get_ident() != self._thread or loop.is_running() or _get_running_loop() is not None:
             raise ConfigurationError(
                 "time is let pass by a test that is a plain 'def', and from outside of what it runs: a "
                 "coroutine waits with asyncio.sleep(…)"
             )
-        loop.run_until((self.clock.boottime() - self._began_at + us) / 1_000_000)
+        self._run_until(self.clock.boottime() + us)
 
     # --- running
 
@@ -265,7 +276,6 @@ class Jobs(Submissions):
         return self._scheduler
 
     def _own_loop(self) -> VirtualLoop:
-        self._known()
         assert self._loop is not None
         return self._loop
 
@@ -274,16 +284,20 @@ class Jobs(Submissions):
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         assert self._runner is not None
-        return self._runner.run(coroutine, context=copy_context())
+        result = self._runner.run(coroutine, context=copy_context())
+        self._run_until(self.clock.boottime())
+        return result
 
-    def _stop_at_the_end(self) -> None:
-        engine = self._known()._engine  # noqa: SLF001 - whatever the test has done with it
-        if engine.loop is self._loop:
-            self._run_here(self._known().stop(cancel_running=True, timeout=_STOP_LIMIT))
+    def _run_until(self, boottime: Micros) -> None:
+        self._own_loop().run_until((boottime - self._began_at) / 1_000_000)
 
-    def _close_loop(self) -> None:
+    def _stop_at_the_end(self, scheduler: Scheduler) -> None:
+        if scheduler._engine.loop is self._loop:  # noqa: SLF001 - whatever the test has done with it
+            self._run_here(scheduler.stop(cancel_running=True, timeout=_STOP_LIMIT))
+
+    def _close_loop(self, loop: VirtualLoop) -> None:
         assert self._runner is not None
-        self._own_loop().limit_s = _CLEAN_UP_LIMIT_S
+        loop.limit_s = _CLEAN_UP_LIMIT_S
         self._runner.close()
 
     def _left(self, limit: Micros) -> str:
@@ -297,8 +311,9 @@ class Jobs(Submissions):
         return [job for status in _WAITING for job in await self._store.jobs(JobFilter(status=status))]
 
     def _raise_failures(self, scheduler: Scheduler) -> None:
-        failed = {each.job.seq: each.job for each in self._store.failed if each.job.status in FAILED_ENDS}
-        self._store.failed.clear()
+        jobs = {each.job.seq: each.job for each in self._store.failed if each.job.status in FAILED_ENDS}
+        failed = {seq: job for seq, job in jobs.items() if seq not in self._raised}
+        self._raised.update(failed)
         if not failed:
             return
         first, *others = failed.values()
