@@ -156,6 +156,14 @@ def test_p18_an_instant_on_time_is_held_while_an_earlier_run_has_not_started() -
     assert told(skipped.fires) == [(OVERLAP, 120, 120, 1)]
 
 
+def test_p18_an_instant_that_waited_behind_others_is_held_also_if_it_is_hardly_late() -> None:
+    """Else the last of those that are caught up with would be skipped for the one before it."""
+    began_since = run(121, seq=5, status=RUNNING)
+    assert step(120, missed="all", live=[began_since]).record.held_at == 120 * S
+    began_then = run(120, seq=5, status=RUNNING)
+    assert step(120, missed="all", live=[began_then]).record.held_at is None
+
+
 def test_what_is_held_is_let_go_by_the_step_that_fires_it() -> None:
     assert step(120, missed="all", held_at=120 * S).record.held_at is None
 

@@ -4,8 +4,8 @@ The store calls `settle` inside the step that inserts the jobs. So the guard hol
 workers: whoever fires next sees the jobs that were made before.
 
 A run *overlaps* as long as an earlier job of the schedule has not ended, whether it runs, waits to start or
-waits to be tried again. With `missed="all"`, every instant counts: one that was missed, and one that comes
-while an earlier run has not even started, is not skipped but held back (`ScheduleRecord.held_at`) until the
+waits to be tried again. With `missed="all"`, every instant counts: one that was missed, and one that came
+before an earlier run had even started, is not skipped but held back (`ScheduleRecord.held_at`) until the
 earlier run has ended. The instants behind it wait with it, since a schedule moves on in order.
 """
 
@@ -64,7 +64,7 @@ def settle(advance: Advance, *, live: Sequence[Job], taken: Collection[Micros], 
     if not due or not live or advance.overlap is Overlap.ALLOW:
         return _settled(advance, runs=[(job, ()) for job in due], live=live, now=now)
     first = due[0]
-    if _is_patient(advance, live):
+    if _is_patient(advance, _key(first).at, live[-1]):
         return _held(advance, _key(first).at, live)
     if advance.overlap is Overlap.REPLACE:
         running = tuple(job for job in live if job.status is JobStatus.RUNNING)
@@ -84,11 +84,11 @@ def settle(advance: Advance, *, live: Sequence[Job], taken: Collection[Micros], 
     return _settled(advance, runs=[], live=live, now=now, skip=skip)
 
 
-def _is_patient(advance: Advance, live: Sequence[Job]) -> bool:
+def _is_patient(advance: Advance, at: Micros, newest: Job) -> bool:
     """Say whether the first instant due is held back rather than dealt with as the overlap policy says."""
     if advance.missed is not Missed.ALL or advance.by_hand:
         return False
-    return advance.is_late or live[-1].started_at is None
+    return advance.is_late or newest.started_at is None or newest.started_at > at
 
 
 def _held(advance: Advance, at: Micros, live: Sequence[Job]) -> Settled:
