@@ -10,7 +10,7 @@ import msgspec
 
 from betimes.core.job import Micros
 from betimes.core.schedule import Missed, Overlap
-from betimes.core.triggers import Trigger, trigger_from_stored
+from betimes.core.triggers import Trigger
 from betimes.errors import BetimesError
 
 MAX_CATCHUP = 100
@@ -80,6 +80,8 @@ class ScheduleTerms:
         Raises:
             BetimesError: it cannot be read here: an unknown zone, or a kind of another version.
         """
+        from betimes.core.triggers import trigger_from_stored  # noqa: PLC0415 - only where there are schedules
+
         return trigger_from_stored(self.trigger).anchored(self.anchor)
 
 

@@ -170,8 +170,8 @@ def test_the_last_days_of_the_calendar_may_be_left_out() -> None:
     assert last.next(START) == datetime(9999, 12, 31, 12, tzinfo=UTC)  # beyond what has a date in every zone
 
 
-def test_ten_thousand_dates_in_a_row_are_passed_at_once() -> None:
-    days = [date(2025, 1, 1) + timedelta(days=n) for n in range(10_000)]
+def test_many_dates_in_a_row_are_passed_at_once() -> None:
+    days = [date(2025, 1, 1) + timedelta(days=n) for n in range(2_000)]
     asked: list[datetime] = []
 
     class Counted(Hourly):
@@ -180,10 +180,10 @@ def test_ten_thousand_dates_in_a_row_are_passed_at_once() -> None:
             return super().next(after)
 
     trigger = Counted().excluding(*days)
-    assert trigger.next(datetime(2024, 12, 31, 23, 30, tzinfo=UTC)) == datetime(2052, 5, 19, tzinfo=UTC)
+    assert trigger.next(datetime(2024, 12, 31, 23, 30, tzinfo=UTC)) == datetime(2030, 6, 24, tzinfo=UTC)
     assert len(asked) == 3
-    with pytest.raises(InvalidTrigger, match="1 to 10,000"):
-        Hourly().excluding(*days, date(2053, 1, 1))
+    with pytest.raises(InvalidTrigger, match="1 to 2,000"):
+        Hourly().excluding(*days, date(2031, 1, 1))
 
 
 def test_an_inner_trigger_that_does_not_advance_is_an_error_and_no_endless_loop() -> None:
@@ -199,7 +199,7 @@ def test_only_dates_are_left_out(day: Any) -> None:
 
 
 def test_at_least_one_date_is_left_out_and_the_zone_is_known() -> None:
-    with pytest.raises(InvalidTrigger, match="1 to 10,000"):
+    with pytest.raises(InvalidTrigger, match="1 to 2,000"):
         cron("0 9 * * *").excluding()
     with pytest.raises(InvalidTrigger, match="Europe/Berlin"):
         cron("0 9 * * *").excluding(CHRISTMAS, tz="Berlin")

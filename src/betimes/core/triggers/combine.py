@@ -14,7 +14,9 @@ from betimes.core.triggers.zones import Zone, zone_of
 from betimes.core.wording import listed, shown
 from betimes.errors import ConfigurationError, InvalidTrigger
 
-MAX_DATES = 10_000
+MAX_DATES = 2_000
+"""The most dates of one exclusion: each may cost a step, and an answer must be quick."""
+
 MAX_PARTS = 100
 
 _DAY = timedelta(days=1)

@@ -112,7 +112,7 @@ class Trigger(ABC):
         """Return this trigger without any instant that falls on one of these dates.
 
         Args:
-            *dates: the days to leave out, such as holidays; at most 10,000.
+            *dates: the days to leave out, such as holidays; at most 2,000.
             tz: the zone in which they are days; default: the trigger's own zone, else UTC.
 
         Raises:
