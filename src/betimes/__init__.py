@@ -48,13 +48,13 @@ from betimes.threads import CancelToken, ThreadScheduler
 
 if TYPE_CHECKING:
     from betimes.core.explain import Explanation
-    from betimes.core.explain_schedule import (
+    from betimes.core.reason import Reason, ReasonCode
+    from betimes.core.schedule_reason import (
         NextFire,
         ScheduleExplanation,
         ScheduleReason,
         ScheduleReasonCode,
     )
-    from betimes.core.reason import Reason, ReasonCode
     from betimes.core.triggers import at, calendar, cron, every
 
 __all__ = [
@@ -126,10 +126,10 @@ _ON_FIRST_USE = {
     "Explanation": "betimes.core.explain",
     "Reason": "betimes.core.reason",
     "ReasonCode": "betimes.core.reason",
-    "NextFire": "betimes.core.explain_schedule",
-    "ScheduleExplanation": "betimes.core.explain_schedule",
-    "ScheduleReason": "betimes.core.explain_schedule",
-    "ScheduleReasonCode": "betimes.core.explain_schedule",
+    "NextFire": "betimes.core.schedule_reason",
+    "ScheduleExplanation": "betimes.core.schedule_reason",
+    "ScheduleReason": "betimes.core.schedule_reason",
+    "ScheduleReasonCode": "betimes.core.schedule_reason",
     "at": "betimes.core.triggers",
     "calendar": "betimes.core.triggers",
     "cron": "betimes.core.triggers",

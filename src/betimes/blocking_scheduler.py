@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from betimes.core.explain import Explanation
-    from betimes.core.explain_schedule import ScheduleExplanation
+    from betimes.core.schedule_reason import ScheduleExplanation
     from betimes.core.triggers import Trigger
     from betimes.scheduler import Scheduler
 

@@ -19,7 +19,7 @@ from betimes.schedule_options import ScheduleOptions, ask
 from betimes.tasks import BoundJob, Duration, check_name
 
 if TYPE_CHECKING:
-    from betimes.core.explain_schedule import ScheduleExplanation
+    from betimes.core.schedule_reason import ScheduleExplanation
     from betimes.scheduler import Scheduler
 
 MOST_LISTED = 1000

@@ -12,10 +12,11 @@ from tests.unit.plots import MINUTE, Listed, S, Wrong, record
 from betimes import ScheduleReasonCode as Code
 from betimes import Trigger, cron, every
 from betimes.core.durations import instant_us
-from betimes.core.explain_schedule import NextFire, ScheduleExplanation, ScheduleSituation, explain_schedule
+from betimes.core.explain_schedule import ScheduleSituation, explain_schedule
 from betimes.core.grid import Grid
 from betimes.core.job import Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
+from betimes.core.schedule_reason import NextFire, ScheduleExplanation
 from betimes.core.schedule_terms import ScheduleTerms, stored_trigger
 
 

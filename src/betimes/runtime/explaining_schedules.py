@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from betimes.core.explain_schedule import ScheduleExplanation, ScheduleSituation, explain_schedule
+from betimes.core.explain_schedule import ScheduleSituation, explain_schedule
 from betimes.core.job import Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
+from betimes.core.schedule_reason import ScheduleExplanation
 from betimes.errors import BetimesError
 from betimes.ports import Store
 from betimes.runtime.definitions import Definitions, TriggerElsewhere
