@@ -438,6 +438,31 @@ def test_a_year_of_schedules_on_virtual_time(jobs: Jobs, app: App) -> None:
     jobs.assert_submitted(hourly, times=8760)
 
 
+def test_a_year_in_which_a_job_hangs_or_is_waited_for_takes_few_turns(
+    jobs: Jobs, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.scheduler.task
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    exchange, ended, calls = jobs._store.exchange, jobs._store.ended, [0, 0]
+
+    async def count_exchange(*args: Any) -> Any:
+        calls[0] += 1
+        return await exchange(*args)
+
+    async def count_ended(*args: Any) -> Any:
+        calls[1] += 1
+        return await ended(*args)
+
+    monkeypatch.setattr(jobs._store, "exchange", count_exchange)
+    monkeypatch.setattr(jobs._store, "ended", count_ended)
+    jobs.submit(hang)
+    assert jobs.submit(app.send.using(delay="365d"), "ada").result() == "to ada"
+    assert calls[0] < 12_000
+    assert calls[1] < 12_000
+
+
 # --- as it was
 
 

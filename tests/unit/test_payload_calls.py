@@ -103,6 +103,31 @@ def test_defaults_are_not_stored() -> None:
     assert Signature(anything).decode(b'{"a":1,"b":2}') == ((1, 2), {})
 
 
+def test_the_arguments_of_a_stored_call_are_told_by_name() -> None:
+    assert Signature(fetch).arguments(b'{"url":"x","timeout":2}') == {"url": "x", "timeout": 2.0}
+    assert Signature(with_context, Context).arguments(b'{"url":"x"}') == {"url": "x"}
+    signature = Signature(everything)
+    payload = signature.encode((1, 2, 3, 4), {"d": 5})
+    assert signature.arguments(payload) == {"a": 1, "b": 2, "args": [3, 4], "kwargs": {"d": 5}}
+    assert Signature(anything).arguments(EMPTY_PAYLOAD) == {}
+    with pytest.raises(PayloadError):
+        Signature(fetch).arguments(b'{"uri":"x"}')
+
+
+def test_what_a_call_leaves_out_can_be_filled_in() -> None:
+    signature = Signature(fetch)
+    defaults = {"retries": 0, "timeout": None}
+    full = b'{"url":"x","retries":0,"timeout":null}'
+    assert signature.filled_in(b'{"url":"x"}', defaults) == full
+    assert signature.filled_in(full, defaults) == full
+    assert signature.filled_in(b'{"url":"x","retries":3}', defaults) == full.replace(b"0", b"3")
+    assert signature.filled_in(b'{"url":"x"}', {"retries": "none", "timeout": None, "colour": 1}) == (
+        b'{"url":"x","timeout":null}'
+    )
+    with pytest.raises(PayloadError):
+        signature.filled_in(b'{"uri":"x"}', defaults)
+
+
 def test_the_context_is_not_stored_and_stands_in_its_place() -> None:
     signature = Signature(with_context, Context)
     context = Context()

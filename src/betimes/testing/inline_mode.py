@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from betimes.errors import ConfigurationError
 from betimes.runtime.context import current_attempt
 from betimes.runtime.engine import Engine
 from betimes.runtime.worker import Worker
@@ -61,6 +63,8 @@ class inline_mode(Submissions):  # noqa: N801 - it is used as a statement: `asyn
         self._async_ends = AsyncExitStack()
 
     def __enter__(self) -> Self:
+        if _get_running_loop() is not None:
+            raise ConfigurationError("an event loop is running here: write 'async with inline_mode(…):'")
         clock = VirtualClock(DEFAULT_START)
         with ExitStack() as ends:
             runner = ends.enter_context(asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=clock)))
