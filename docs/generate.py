@@ -32,6 +32,7 @@ from betimes.core.job import TERMINAL, WAITING, JobStatus
 from betimes.core.lifecycle import LEGAL
 from betimes.core.quantiles import Quantiles
 from betimes.core.reason import Reason, ReasonCode
+from betimes.core.schedule_reason import ScheduleReasonCode
 from betimes.core.triggers import trigger_from_stored
 from betimes.registrar import Registrar
 
@@ -302,6 +303,36 @@ def triggers() -> str:
     )
 
 
+def schedules() -> str:
+    """Write what is shown of schedules, and the reasons that `explain_schedule()` gives."""
+    reasons = [(code(each.name), members(ScheduleReasonCode)[each.name]) for each in ScheduleReasonCode]
+    policies = (betimes.Overlap, betimes.Missed, betimes.FireOutcome)
+    return page(
+        "Schedules",
+        "What `add_schedule` takes, and what is shown of a schedule. How to use them: "
+        "[Schedule work that recurs](../how-to/schedule-work.md).",
+        *[
+            part
+            for kind in policies
+            for part in (
+                described(kind, title=kind.__name__),
+                table(
+                    ("value", "what it means"),
+                    [(code(each.value), members(kind)[each.name]) for each in kind],
+                ),
+            )
+        ],
+        described(betimes.ScheduleInfo, title="ScheduleInfo"),
+        described(betimes.FireInfo, title="FireInfo"),
+        "## ScheduleReasonCode",
+        "The kinds of reasons that `await scheduler.explain_schedule(…)` gives. The list is closed.",
+        table(("code", "the schedule, or the instant"), reasons),
+        described(betimes.ScheduleExplanation, title="ScheduleExplanation"),
+        described(betimes.ScheduleReason, title="ScheduleReason"),
+        described(betimes.NextFire, title="NextFire"),
+    )
+
+
 def time_rules() -> str:
     """Read the rules of time: that page is written by hand, and its examples run in the tests."""
     return (FOLDER / "time.md").read_text(encoding="utf-8")
@@ -324,6 +355,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     ),
     "calls.md": ("what can be called, on schedulers, tasks, jobs and contexts", calls),
     "time.md": ("the rules of time: cron, zones, changes of the clock, intervals, calendars", time_rules),
+    "schedules.md": ("what is shown of schedules, their policies, and why one did not run", schedules),
     "triggers.md": ("what makes triggers, and what they answer", triggers),
     "states.md": ("the states of a job, the ways between them, and the events", states),
     "errors.md": ("every error, and what to do about it", error_page),
