@@ -16,6 +16,7 @@ from betimes.tasks import AsyncTask, Duration, Task
 if TYPE_CHECKING:
     from betimes.core.triggers import Trigger
     from betimes.runtime.timetable import NewSchedule
+    from betimes.schedule_options import MissedPolicy, OverlapPolicy
     from betimes.scheduler import Scheduler
 
 P = ParamSpec("P")
@@ -71,8 +72,8 @@ class Registrar:
         delivery: str = "at_least_once",
         tags: Iterable[str] = (),
         schedule: Trigger | None = None,
-        overlap: str = "skip",
-        missed: str = "latest",
+        overlap: OverlapPolicy = "skip",
+        missed: MissedPolicy = "latest",
         max_catchup: int | None = None,
         jitter: Duration | None = None,
     ) -> TaskDecorator: ...

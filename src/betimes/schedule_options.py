@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from betimes.core.durations import duration_us, instant_us
 from betimes.core.job import JobSpec
@@ -16,6 +16,10 @@ from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
 from betimes.runtime.timetable import NewSchedule
 from betimes.tasks import Duration, SubmitOptions, check_name
+
+OverlapPolicy: TypeAlias = Overlap | Literal["skip", "queue_one", "replace", "allow"]
+MissedPolicy: TypeAlias = Missed | Literal["latest", "skip", "all"]
+OnConflict: TypeAlias = Literal["update", "keep", "error"]
 
 ON_CONFLICT = ("update", "keep", "error")
 
@@ -33,8 +37,8 @@ class ScheduleOptions:
         start, end: no fire is earlier or later; aware; None: no bound.
     """
 
-    overlap: str = "skip"
-    missed: str = "latest"
+    overlap: OverlapPolicy = "skip"
+    missed: MissedPolicy = "latest"
     max_catchup: int | None = None
     jitter: Duration | None = None
     start: datetime | None = None

@@ -15,7 +15,7 @@ from betimes.handles import JobHandle
 from betimes.ports import ScheduleFilter
 from betimes.runtime.engine import Engine
 from betimes.schedule_info import FireInfo, ScheduleInfo
-from betimes.schedule_options import ScheduleOptions, ask
+from betimes.schedule_options import MissedPolicy, OnConflict, OverlapPolicy, ScheduleOptions, ask
 from betimes.tasks import BoundJob, Duration, check_name
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class Scheduling:
         bound: BoundJob[Any],
         trigger: Trigger,
         *,
-        overlap: str = "skip",
-        missed: str = "latest",
+        overlap: OverlapPolicy = "skip",
+        missed: MissedPolicy = "latest",
         max_catchup: int | None = None,
         jitter: Duration | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
-        on_conflict: str = "update",
+        on_conflict: OnConflict = "update",
     ) -> ScheduleInfo:
         """Keep a schedule: a job of the bound call at each instant of the trigger.
 

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import assert_type
+from datetime import UTC, datetime
+from typing import Any, assert_type
 
-from betimes import BoundJob, Context, JobHandle, Priority, Scheduler
+from betimes import (
+    BoundJob,
+    Context,
+    JobHandle,
+    Missed,
+    Overlap,
+    Priority,
+    ScheduleInfo,
+    Scheduler,
+    Trigger,
+    at,
+    calendar,
+    cron,
+    every,
+)
 
 scheduler = Scheduler()
 
@@ -28,6 +43,21 @@ async def count(context: Context, *words: str) -> dict[str, int]:
 @scheduler.task(priority=Priority.HIGH)
 def tell(context: Context, text: str) -> None:
     context.log.info(text)
+
+
+@scheduler.task(schedule=cron("0 9 * * mon-fri", tz="Europe/Berlin"), overlap="queue_one", missed=Missed.ALL)
+async def digest(context: Context) -> None:
+    assert_type(context.scheduled_for, datetime | None)
+
+
+async def schedules_take_triggers_and_bound_calls() -> None:
+    workdays = cron("0 9 * * mon-fri") | every("5m", align=True)
+    assert_type(workdays, Trigger)
+    assert_type(calendar(days=1, at="09:00").next(datetime(2030, 1, 1, tzinfo=UTC)), datetime | None)
+    info = await scheduler.add_schedule("a", shout.bind("a"), workdays, overlap=Overlap.SKIP, missed="all")
+    assert_type(info, ScheduleInfo)
+    await scheduler.add_schedule("b", fetch.using(priority=2).bind("a"), at(datetime(2030, 1, 1, tzinfo=UTC)))
+    assert_type(await scheduler.trigger_now("a"), JobHandle[Any])
 
 
 async def results_have_the_type_that_the_function_returns() -> None:

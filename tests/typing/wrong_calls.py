@@ -5,7 +5,7 @@ Nothing here runs: `./run check` reads it.
 
 from __future__ import annotations
 
-from betimes import Scheduler
+from betimes import Scheduler, cron, every
 
 scheduler = Scheduler()
 
@@ -35,6 +35,16 @@ async def wrong_options() -> None:
     shout.using(delai=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     scheduler.task(retries=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     Scheduler(concurrancy=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def wrong_schedules() -> None:
+    scheduler.task(schedule="0 9 * * *")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    await scheduler.add_schedule("a", shout, every("5m"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await scheduler.add_schedule("a", shout.bind("a"), "5m")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await scheduler.add_schedule("a", shout.bind("a"), every("5m"), overlap="never")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await scheduler.add_schedule("a", shout.bind("a"), every("5m"), missed="newest")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    cron("0 9 * * *", zone="UTC")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    cron("0 9 * * *").next("today")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def wrong_results() -> None:
