@@ -280,6 +280,12 @@ def for_tests() -> str:
     return page(
         "betimes.testing",
         docstring_of(testing).prose,
+        "With pytest: the fixture `jobs` is a `Jobs`, the fixture `betimes_scheduler` is yours to override, "
+        "and the marker `betimes(start=…, seed=…)` sets where its clock begins. How to use them: "
+        "[Test your jobs](../how-to/test-your-jobs.md).",
+        *the_class(testing.Jobs, "jobs"),
+        described(testing.SubmittedCall, title="SubmittedCall"),
+        described(testing.inline_mode, title="inline_mode"),
         described(testing.run_virtual, title=code(signature_of(testing.run_virtual))),
         *the_class(testing.VirtualClock, "clock"),
         described(testing.VirtualLoop, title="VirtualLoop"),
@@ -363,7 +369,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "metrics.md": ("what `metrics()` counts", metrics),
     "queue.md": ("`TaskQueue` and `ThreadScheduler`, for code without an event loop", queue),
     "modules.md": ("the layers and modules of the source", modules),
-    "testing.md": ("virtual time, for tests of code that uses Betimes", for_tests),
+    "testing.md": ("the fixture `jobs`, inline mode and virtual time, for tests", for_tests),
 }
 
 
