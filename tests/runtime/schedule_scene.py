@@ -13,6 +13,7 @@ from tests.runtime.stage import StoreMaker, make_scheduler, pass_time
 
 from betimes import Context, FireInfo, Scheduler, Task
 from betimes.clock import new_rng
+from betimes.core.durations import instant_us
 from betimes.ports import Store
 from betimes.runtime.lease import RESCUE_EVERY_S
 from betimes.stores.memory import MemoryStore
@@ -21,6 +22,8 @@ from betimes.testing.clock import DEFAULT_START
 
 START = DEFAULT_START
 """2030-01-01 00:00 UTC, a Tuesday."""
+
+START_US = instant_us(START, name="START")
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
@@ -83,7 +86,7 @@ class World:
     @property
     def time(self) -> float:
         """Seconds after the start, by the wall clock."""
-        return self.clock.now() / 1e6 - START.timestamp()
+        return (self.clock.now() - START_US) / 1e6
 
     def new_store(self) -> Store:
         """The store, as another process (for the memory store: another scheduler) opens it."""
