@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from betimes.core.events import Errored, Event, GivenBack, Succeeded
 from betimes.core.job import FireKey, Job

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.runtime.sqlite_scene import CLOCK, LANES, SPEC, finish_all, job, look, opened
 
 from betimes.core.events import Succeeded

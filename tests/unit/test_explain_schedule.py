@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.plots import MINUTE, Listed, S, Wrong, record
 
 from betimes import ScheduleReasonCode as Code

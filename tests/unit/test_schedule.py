@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.unit.plots import MINUTE, S, record
 
 from betimes.core.schedule import Advance, FireOutcome, Missed, Overlap, ScheduleRecord, delayed, followed

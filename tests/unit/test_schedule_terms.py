@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.plots import Listed, S
 
 from betimes import BetimesError, InvalidTrigger, Trigger, at, calendar, cron, every

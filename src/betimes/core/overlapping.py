@@ -12,15 +12,16 @@ earlier run has ended. The instants behind it wait with it, since a schedule mov
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from betimes.core.job import FireKey, Job, JobStatus, Micros
 from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord, delayed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """What a step does to the store.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from betimes.core.job import Micros
 from betimes.core.schedule import Missed, Overlap
@@ -22,8 +22,7 @@ OWN_KIND = "own"
 """The kind under which a trigger of a user's own class stands in a store, which cannot keep its code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleTerms:
+class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule's trigger and policies.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from betimes.core.durations import from_us
 from betimes.core.job import FireKey, Job, JobSpec, Micros

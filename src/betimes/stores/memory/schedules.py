@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, Micros

@@ -9,8 +9,9 @@ nothing is left half done or stuck whenever the process ends.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from betimes.core.events import CancelRequested
 from betimes.core.job import CancelReason, FireKey, Job, JobEvent, JobStatus, Micros

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from betimes.core.events import Succeeded
 from betimes.core.job import FireKey, Job, JobStatus

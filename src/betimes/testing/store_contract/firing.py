@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from asyncio import gather
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+
+from msgspec.structs import replace
 
 from betimes.core.events import Errored, Succeeded
 from betimes.core.job import FireKey, JobStatus

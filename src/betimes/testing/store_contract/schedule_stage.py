@@ -6,8 +6,9 @@ with what the store then holds, in every scene.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from betimes.core.events import Event
 from betimes.core.job import FireKey, Job, JobSpec, Micros

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncio import gather
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from betimes.core.job import EMPTY_PAYLOAD, JobSpec
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
