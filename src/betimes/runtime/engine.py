@@ -21,7 +21,7 @@ from betimes.runtime.firing import LOOK_EVERY_S, Firing, OnJump
 from betimes.runtime.giving_way import let_others_run
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
-from betimes.runtime.lookout import Lookout, wait_for
+from betimes.runtime.lookout import LOOK_FOR_ENDS_EVERY_S, Lookout, wait_for
 from betimes.runtime.metrics import Metrics
 from betimes.runtime.settings import Settings
 from betimes.runtime.shutdown import Shutdown
@@ -52,9 +52,11 @@ class Engine:
 
     Attributes:
         yields_after: a submit loop that never has to wait lets the others run after so many submits.
+        looks_every_s: how often whoever waits for a job's end looks whether another process has brought it.
     """
 
     yields_after = 64
+    looks_every_s = LOOK_FOR_ENDS_EVERY_S
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Engine:
         self._is_opening = False
         self.submits = 0
         self._changed = asyncio.Event()
-        self._lookout = Lookout(store, self.journal, self._runs_here)
+        self._lookout = Lookout(store, self.journal, self._runs_here, every_s=self.looks_every_s)
         self._last: tuple[asyncio.AbstractEventLoop, Worker] | None = None
         self._shutdown: Shutdown | None = None
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
@@ -112,7 +114,7 @@ class Engine:
         self.is_closing = self._is_opening = True
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
         self._changed = asyncio.Event()
-        self._lookout = Lookout(self.store, self.journal, self._runs_here)
+        self._lookout = Lookout(self.store, self.journal, self._runs_here, every_s=self.looks_every_s)
         self._unsubscribe: Callable[[], None] = _nothing
         try:
             await self.store.open(strategy=self._strategy)

@@ -15,9 +15,7 @@ from betimes.runtime.journal import Journal
 
 _log = logging.getLogger("betimes")
 
-LOOK_EVERY_S = 0.5
-LOOK_IN_MEMORY_S = 3600.0
-"""A store in memory tells of every end in the same step, so that a look is no more than a precaution."""
+LOOK_FOR_ENDS_EVERY_S = 0.5
 LOOK_AFTER_S = 0.01
 FEW_WAITING = 100
 """Whoever waits for jobs of other processes looks so often, and soon after a hint if they are few."""
@@ -32,13 +30,17 @@ class Lookout:
         store: where the jobs are.
         journal: tells of the ends that are recorded here.
         runs_here: whether a job's end will be recorded here, so that there is no need to look for it.
+        every_s: how often it is looked, without a hint.
     """
 
-    def __init__(self, store: Store, journal: Journal, runs_here: Callable[[Job], bool]) -> None:
+    def __init__(
+        self, store: Store, journal: Journal, runs_here: Callable[[Job], bool], *, every_s: float
+    ) -> None:
         self._store = store
         self._endings = journal.endings
         self._counters = journal.counters
         self._runs_here = runs_here
+        self._every_s = every_s
         self._look_now = asyncio.Event()
         self._looker: asyncio.Task[None] | None = None
 
@@ -85,11 +87,8 @@ class Lookout:
             except StoreUnavailable as error:
                 self._counters.store_errors += 1
                 _log.warning("whether jobs have ended could not be looked up; it is tried again: %s", error)
-            is_told = len(jobs) <= FEW_WAITING
-            hinted = self._look_now if is_told else asyncio.Event()
-            await wait_for(
-                hinted, LOOK_IN_MEMORY_S if is_told and not self._store.is_durable else LOOK_EVERY_S
-            )
+            hinted = self._look_now if len(jobs) <= FEW_WAITING else asyncio.Event()
+            await wait_for(hinted, self._every_s)
             await wait_for(asyncio.Event(), LOOK_AFTER_S)
         self._looker = None
 

@@ -13,14 +13,13 @@ from typing import Any, Self, TypeVar
 
 from betimes.errors import ConfigurationError
 from betimes.runtime.context import current_attempt
-from betimes.runtime.engine import Engine
 from betimes.runtime.worker import Worker
 from betimes.scheduler import Scheduler
 from betimes.testing.clock import DEFAULT_START, VirtualClock
 from betimes.testing.here import run_here
 from betimes.testing.loop import VirtualLoop
 from betimes.testing.recording import RecordingStore
-from betimes.testing.stand_in import parts_for_test, stand_in
+from betimes.testing.stand_in import LoneEngine, parts_for_test, stand_in
 from betimes.testing.submissions import Submissions
 
 R = TypeVar("R")
@@ -51,10 +50,16 @@ class inline_mode(Submissions):  # noqa: N801 - it is used as a statement: `asyn
         ConfigurationError: it is open.
 
     Example:
-        >>> async def test_signup():
+        >>> scheduler = Scheduler("jobs.db")
+        >>> @scheduler.task
+        ... def send(user: str) -> None:
+        ...     print(f"sent to {user}")
+        >>> async def test_send():
         ...     async with inline_mode(scheduler) as jobs:
-        ...         await signup("ada")
+        ...         await send.submit("ada")
         ...         jobs.assert_submitted(send, "ada")
+        >>> asyncio.run(test_send())
+        sent to ada
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -115,7 +120,7 @@ class inline_mode(Submissions):  # noqa: N801 - it is used as a statement: `asyn
         return run
 
 
-class InlineEngine(Engine):
+class InlineEngine(LoneEngine):
     """An engine whose submits return when nothing is left to be done.
 
     A job that has submitted another one waits for it, and is not waited for by that one: what waits within a

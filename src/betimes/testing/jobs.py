@@ -76,6 +76,10 @@ class Jobs(Submissions):
         ConfigurationError: `start` is naive, or the scheduler is open.
 
     Example:
+        >>> scheduler = Scheduler("jobs.db")
+        >>> @scheduler.task
+        ... def remind(user: str) -> str:
+        ...     return f"reminded {user}"
         >>> with Jobs(scheduler) as jobs:
         ...     job = jobs.submit(remind.using(delay="1h"), "ada")
         ...     jobs.advance("2h")

@@ -39,7 +39,12 @@ class SubmittedCall:
         scheduled_for: the instant of the schedule that it was made for.
 
     Example:
-        >>> [call.arguments for call in jobs.submitted(send)]
+        >>> scheduler = Scheduler()
+        >>> @scheduler.task
+        ... def send(user: str) -> None: ...
+        >>> with Jobs(scheduler) as jobs:
+        ...     job = jobs.submit(send, "ada")
+        ...     [call.arguments for call in jobs.submitted(send)]
         [{'user': 'ada'}]
     """
 

@@ -23,6 +23,12 @@ DAY_S = 86_400.0
 only make a year with a job that hangs take long."""
 
 
+class LoneEngine(Engine):
+    """An engine that has its store to itself: whatever ends there, it has ended itself."""
+
+    looks_every_s = DAY_S
+
+
 def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock, *, seed: int) -> Parts:
     """Return what a scheduler is made of, but in memory, on virtual time, and without threads.
 
@@ -36,6 +42,7 @@ def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock
         clock=clock,
         rng=new_rng(seed),
         settings=replace(parts.settings, lease_us=round(DAY_S * 1_000_000), poll_s=DAY_S, stall_s=None),
+        engine=LoneEngine,
         executors=(InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),),
     )
 
