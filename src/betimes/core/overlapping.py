@@ -89,7 +89,7 @@ def _is_patient(advance: Advance, at: Micros, newest: Job) -> bool:
     """Say whether the first instant due is held back rather than dealt with as the overlap policy says."""
     if advance.missed is not Missed.ALL or advance.by_hand:
         return False
-    return advance.is_late or newest.started_at is None or newest.started_at > at
+    return advance.is_late or newest.started_at is None or newest.started_at >= at
 
 
 def _held(advance: Advance, at: Micros, live: Sequence[Job]) -> Settled:
