@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -106,6 +107,10 @@ class _Exclusion(_Stored, frozen=True, tag="exclusion"):
 
 
 _Definition: TypeAlias = _Cron | _Every | _Calendar | _At | _Union | _Exclusion
+_decode = msgspec.json.Decoder(_Definition).decode
+
+REMEMBERED_BYTES = 512
+"""A definition that is longer is read anew each time: what is remembered must stay small."""
 
 
 def trigger_from_stored(definition: Mapping[str, Any]) -> Trigger:
@@ -122,14 +127,19 @@ def trigger_from_stored(definition: Mapping[str, Any]) -> Trigger:
         every('1m')
     """
     try:
-        read: _Definition = msgspec.convert(dict(definition), _Definition)
-        return read.trigger()
+        text = msgspec.json.encode(dict(definition))
+        return _read(text) if len(text) <= REMEMBERED_BYTES else _decode(text).trigger()
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         if isinstance(error, InvalidTrigger):
             raise
         raise _refused(shown(definition), f"cannot be read: {error}") from None
     except RecursionError:
         raise _refused(shown(definition), "is nested too deep") from None
+
+
+@lru_cache(maxsize=1024)  # Triggers are values, and many schedules share few of them.
+def _read(text: bytes) -> Trigger:
+    return _decode(text).trigger()
 
 
 def _refused(which: str, what: str) -> InvalidTrigger:
