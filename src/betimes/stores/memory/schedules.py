@@ -34,9 +34,9 @@ class Schedules:
         self._numbers: dict[str, int] = {}
         self._last_number = 0
         self._due: LazyHeap[tuple[Micros, str], str] = LazyHeap()
-        # By schedule, by instant and whether by hand, in the order in which they were decided.
-        self._fires: dict[str, dict[tuple[Micros, bool], Fire]] = {}
-        self._all_fires: deque[tuple[str, tuple[Micros, bool]]] = deque()
+        # By schedule, by instant and, for a run by hand, its job, in the order in which they were decided.
+        self._fires: dict[str, dict[tuple[Micros, str | None], Fire]] = {}
+        self._all_fires: deque[tuple[str, tuple[Micros, str | None]]] = deque()
         self.has_moved = False
         self.live: dict[int, Job] = {}
 
@@ -116,13 +116,13 @@ class Schedules:
     def taken(self, schedule_id: str, instants: Iterable[Micros]) -> set[Micros]:
         """Return those of the instants that were decided before."""
         fires = self._fires.get(schedule_id, {})
-        return {at for at in instants if (at, False) in fires}
+        return {at for at in instants if (at, None) in fires}
 
     def remember(self, schedule_id: str, fires: Iterable[Fire]) -> None:
         """Keep what became of instants; of each schedule, and of all, the oldest are forgotten."""
         of_schedule = self._fires.setdefault(schedule_id, {})
         for fire in fires:
-            key = (fire.at, fire.outcome is FireOutcome.BY_HAND)
+            key = (fire.at, fire.job_id if fire.outcome is FireOutcome.BY_HAND else None)
             if key not in of_schedule:
                 of_schedule[key] = fire
                 self._all_fires.append((schedule_id, key))

@@ -342,8 +342,7 @@ class MemoryStore(Store):
 
     async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], Sequence[JobEvent]]:
         """Carry out steps of schedules."""
-        now = self._clock.now()
-        fired = [fire(advance, self._schedules, self._history, self._moves, now=now) for advance in advances]
+        fired = fire(advances, self._schedules, self._history, self._moves, now=self._clock.now())
         changes = self._moves.take_changes()
         if any(event.after is RUNNING for event in changes):
             for hear in self._subscribers:
