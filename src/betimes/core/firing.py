@@ -8,7 +8,8 @@ runs the newest instant however late it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from betimes.core.grid import Grid, TriggerFailed, Window
 from betimes.core.job import Job, Micros
@@ -19,9 +20,8 @@ LATE_US = 30_000_000
 """How long after its instant a fire is still on time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What `plan` needs besides the schedule.
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What it takes to plan a step, besides the schedule.
 
     Attributes:
         terms: its policies.

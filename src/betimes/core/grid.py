@@ -8,8 +8,9 @@ them: what is wanted of the past is its newest instants, and those are found by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from betimes.core.durations import from_us
 from betimes.core.job import Micros
@@ -26,9 +27,10 @@ class TriggerFailed(BetimesError):
     """A trigger raised, or its answer was not later than what it was asked; the text says which."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The instants that are due, from the first one not decided up to an instant.
+
+    A struct, as in `schedule`: one is made for each fire.
 
     Attributes:
         newest: the newest ones, in order, as many as asked for.
@@ -45,8 +47,7 @@ class Window:
     earlier_last: Micros | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
     """The instants of a trigger within a schedule's bounds.
 
     Attributes:

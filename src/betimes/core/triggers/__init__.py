@@ -52,4 +52,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - only here
 
-    return getattr(import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
+    found = getattr(import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
+    globals()[name] = found  # the next time it is found without asking here
+    return found
