@@ -211,7 +211,12 @@ class Timetable:
             old.ends_at,
         )
         if same_grid and standing.error is None:
-            return record
+            # What was held back is decided anew: the policies may be others now.
+            return (
+                record
+                if record.held_at is None
+                else replace(record, next_fire_at=record.held_at, held_at=None)
+            )
         return self._regridded(asked, terms, record)
 
     def _regridded(self, asked: NewSchedule, terms: ScheduleTerms, record: ScheduleRecord) -> ScheduleRecord:
@@ -224,8 +229,6 @@ class Timetable:
         if record.last_fire_at is not None and record.last_fire_at <= now:
             after = max(after, record.last_fire_at)
         following = self._next(asked, terms, after)
-        if record.held_at is not None and following is not None and following <= now:
-            return replace(record, held_at=following)
         return replace(record, next_fire_at=following, held_at=None, awaits=None)
 
     @staticmethod
