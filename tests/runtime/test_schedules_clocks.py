@@ -79,6 +79,25 @@ def test_p29_case_027_a_machine_that_slept_over_an_instant_fires_when_it_wakes(w
     world.play(main)
 
 
+def test_p29_a_run_goes_on_while_the_machine_sleeps_and_is_no_less_in_the_way(store: StoreMaker) -> None:
+    world = World(store, tells_jumps=False)
+
+    async def main() -> None:
+        async with world.working(takes=100) as work:
+            await work.add(every("10m"))
+            await pass_time(610)
+            world.clock.suspend(HOUR)
+            await pass_time(200)
+            # The worker's lease was over while it slept, and nobody else took the job.
+            (job,) = await work.scheduler.jobs()
+            assert (job.status, job.attempt, job.crashes) == ("completed", 1, 0)
+            assert await work.history() == [("fired", 600, 1), ("overlap", 3600, 5), ("overlap", 4200, 1)]
+            fires = await work.scheduler.schedule_history("s")
+            assert {fire.job_id for fire in fires} == {job.id}
+
+    world.play(main)
+
+
 def test_p29_a_clock_set_back_fires_nothing_twice_and_goes_on(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -194,6 +194,12 @@ def test_what_is_on_record_of_an_instant_is_told(outcome: FireOutcome, code: Cod
     assert str(explained).startswith("Schedule s at 2026-03-27 01:30:00 UTC: At 02:30")
 
 
+def test_what_was_merged_into_a_run_that_was_made_before_names_none() -> None:
+    _, text = one(explain_schedule(situation(fires=[fire(FireOutcome.MERGED, OLD)]), us(OLD)))
+    assert "one run stands for all that were." in text
+    assert "None" not in text
+
+
 def test_every_outcome_has_a_reason_of_its_own() -> None:
     codes = [
         one(explain_schedule(situation(fires=[fire(outcome, OLD)]), us(OLD)))[0] for outcome in FireOutcome

@@ -67,7 +67,8 @@ def test_a_step_that_finds_nothing_in_its_way_fires(overlap: str) -> None:
 def test_p18_skip_skips_and_names_the_job_in_the_way() -> None:
     settled = step(120, live=[running], skips=(EARLIER,))
     assert (settled.runs, settled.cancels) == ((), ())
-    assert told(settled.fires) == [(MERGED, 0, 60, 2), (OVERLAP, 120, 120, 1)]
+    # What was to be merged into this run has its fate.
+    assert told(settled.fires) == [(OVERLAP, 0, 60, 2), (OVERLAP, 120, 120, 1)]
     assert {fire.job_id for fire in settled.fires} == {"job-5"}
     stands = settled.record_with([])
     assert (stands.jobs, stands.next_fire_at) == ((5,), 180 * S)
@@ -120,6 +121,11 @@ def test_p16_an_instant_that_was_decided_before_is_stepped_over() -> None:
 def test_p16_of_several_instants_only_those_decided_before_are_stepped_over() -> None:
     settled = step(119, 120, 121, overlap="allow", missed="all", taken=(120,))
     assert waits(settled) == [("new-119", []), ("new-121", [])]
+
+
+def test_p18_what_is_not_made_up_for_is_no_overlap() -> None:
+    missed = Fire(at=60 * S, first_at=0, count=2, outcome=FireOutcome.MISSED, decided_at=NOW)
+    assert step(120, live=[running], skips=(missed,)).fires[0] is missed
 
 
 def test_the_newest_instant_is_the_last_one_also_after_the_clock_was_set_back() -> None:

@@ -195,6 +195,8 @@ def _of_instant(s: ScheduleSituation, at: Micros) -> ScheduleReason:
 
 def _recorded(s: ScheduleSituation, fire: Fire) -> ScheduleReason:
     code, text = _OUTCOMES[fire.outcome]
+    if fire.job_id is None:  # the one that stands for it was made before the clock was set back
+        text = text.replace(": job {job}", "")
     text = text.format(job=fire.job_id)
     if fire.outcome is not FireOutcome.FIRED or fire.decided_at - fire.at > PROMPT_US:
         text += f" That was decided {moment(fire.decided_at, s.now)}."

@@ -108,8 +108,8 @@ def _settled(
     cancels: tuple[Job, ...] = (),
     skip: Fire | None = None,
 ) -> Settled:
-    stands_for = runs[-1][0].id if runs else None if skip is None else skip.job_id
-    fires = [_naming(each, stands_for) for each in advance.skips]
+    stands_for = runs[-1][0].id if runs else None
+    fires = [_earlier(each, stands_for, skip) for each in advance.skips]
     fires += [_fired(advance, job, now) for job, _ in runs]
     if skip is not None:
         fires.append(skip)
@@ -139,9 +139,13 @@ def _after(advance: Advance, skip: Fire | None, live: Sequence[Job], now: Micros
     return {"next_fire_at": delayed(advance.record, now)}
 
 
-def _naming(fire: Fire, job_id: str | None) -> Fire:
-    """Return what was merged with the name of the job that stands for it."""
-    return replace(fire, job_id=job_id) if fire.outcome is FireOutcome.MERGED else fire
+def _earlier(fire: Fire, job_id: str | None, skip: Fire | None) -> Fire:
+    """Return what became of earlier instants: merged into a run, they share the fate of its instant."""
+    if fire.outcome is not FireOutcome.MERGED:
+        return fire
+    if skip is not None:
+        return replace(fire, outcome=skip.outcome, job_id=skip.job_id)
+    return replace(fire, job_id=job_id)
 
 
 def _fired(advance: Advance, job: Job, now: Micros) -> Fire:
