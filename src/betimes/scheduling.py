@@ -68,6 +68,7 @@ class Scheduling:
 
         Raises:
             ConfigurationError: an argument is wrong, or there is such a schedule and `on_conflict="error"`.
+            InvalidTrigger: the trigger raised, or what it answered was not later than what it was asked.
             SchedulerClosed: the scheduler is not open, or stopping.
 
         Example:

@@ -15,7 +15,7 @@ import msgspec
 from betimes.core.durations import from_us
 from betimes.core.job import Micros
 from betimes.core.triggers import Trigger
-from betimes.errors import BetimesError
+from betimes.errors import InvalidTrigger
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ STEPS = 1000
 """How many instants are stepped through before bisection takes over."""
 
 
-class TriggerFailed(BetimesError):
+class TriggerFailed(InvalidTrigger):
     """A trigger raised, or its answer was not later than what it was asked; the text says which."""
 
 
