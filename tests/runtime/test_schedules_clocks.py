@@ -199,6 +199,24 @@ def test_p29_a_scheduler_that_starts_on_a_clock_set_back_goes_on(world: World) -
     world.play(main)
 
 
+def test_p29_a_schedule_that_a_wrong_clock_has_added_begins_anew_when_it_is_added_again(world: World) -> None:
+    async def main() -> None:
+        world.clock.jump(YEARS)
+        async with world.working() as work:
+            await work.add(every("1h"), "runs")
+            await work.add(every("1h"), "paused")
+            await work.scheduler.pause_schedule("paused")
+        world.clock.jump(-YEARS)
+        async with world.working() as work:
+            await work.add(every("1h"), "runs")
+            await work.add(every("1h"), "paused")
+            assert (await work.next_s("runs"), await work.next_s("paused")) == (HOUR, HOUR)
+            await pass_time(HOUR + 1)
+            assert world.planned == [HOUR]
+
+    world.play(main)
+
+
 def test_p29_a_fixed_delay_goes_on_after_jumps_both_ways(world: World) -> None:
     async def main() -> None:
         async with world.working(takes=30) as work:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from betimes.core.durations import from_us
+from betimes.core.firing import LATE_US
 from betimes.core.job import FireKey, Job, JobSpec, Micros
 from betimes.core.schedule import Advance, Fire, FireOutcome, ScheduleRecord
 from betimes.core.schedule_terms import OWN_KIND, ScheduleTerms
@@ -177,9 +178,12 @@ class Timetable:
     def _changed(self, asked: NewSchedule, standing: ScheduleRecord) -> ScheduleRecord:
         """Return the schedule as it is to be; the one that stands if nothing differs."""
         old = self.terms_or_none(standing)
-        if old is None:  # it cannot be read any more: begin anew, but never fire an instant twice
+        if old is None or old.created_at > self._store.now() + LATE_US:
+            # It cannot be read any more, or was added by a clock that has been set back since, so that its
+            # grid lies ahead: begin anew, but fire no instant twice.
             return replace(
                 self._new(asked),
+                paused=standing.paused and standing.error is None,
                 last_fire_at=standing.last_fire_at,
                 fired=standing.fired,
                 skipped=standing.skipped,
