@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from betimes.core.durations import from_us
+from betimes.core.grid import Grid
 from betimes.core.job import Micros
 from betimes.core.schedule import Fire, FireOutcome, Missed, Overlap, ScheduleRecord
 from betimes.core.schedule_terms import ScheduleTerms
-from betimes.core.triggers import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +54,17 @@ class ScheduleInfo:
 
     @classmethod
     def of(
-        cls, record: ScheduleRecord, terms: ScheduleTerms | None, trigger: Trigger | None, why: str = ""
+        cls, record: ScheduleRecord, terms: ScheduleTerms | None, grid: Grid | None, why: str = ""
     ) -> ScheduleInfo:
-        """Read it off a schedule's record; `why` says why there is no trigger."""
+        """Read it off a schedule's record; `why` says why there is no grid."""
         known = terms or ScheduleTerms(trigger={})
         return cls(
             id=record.id,
             task=record.spec.task,
             queue=record.spec.queue,
             priority=record.spec.priority,
-            trigger=why if trigger is None else trigger.sentence(),
-            tz=None if trigger is None else trigger.tz,
+            trigger=why if grid is None else grid.sentence(),
+            tz=None if grid is None else grid.tz(),
             next_fire_at=_instant(record.next_fire_at),
             last_fire_at=_instant(record.last_fire_at),
             fired=record.fired,

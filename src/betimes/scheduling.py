@@ -213,7 +213,7 @@ class Scheduling:
             terms, grid = timetable.definitions.read(record)
         except BetimesError as error:
             return ScheduleInfo.of(record, timetable.terms_or_none(record), None, str(error))
-        return ScheduleInfo.of(record, terms, grid.trigger)
+        return ScheduleInfo.of(record, terms, grid)
 
 
 def _mark(schedule_id: str) -> ScheduleRecord:

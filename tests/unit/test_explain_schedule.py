@@ -323,3 +323,11 @@ def test_a_long_explanation_stays_one() -> None:
     text = str(explain_schedule(situation(is_worked=False)))
     assert text.count("\n- ") == 2
     assert text.count("\nNext: ") == 5
+
+
+def test_a_zone_that_is_not_known_here_leaves_utc() -> None:
+    class Elsewhere(Listed):
+        tz = "Mars/Olympus"
+
+    explanation = explain_schedule(situation(Elsewhere([NEXT // S])))
+    assert explanation.next_fires == (NextFire(at=datetime(2026, 3, 29, 1, tzinfo=UTC)),)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.plots import MINUTE, Counted, Listed, S, Wrong, grid, minutely
 
 from betimes.core.grid import STEPS, Grid, TriggerFailed
-from betimes.core.triggers import Trigger, every
+from betimes.core.triggers import Trigger, cron, every
 
 
 def test_the_next_instant_is_the_triggers_own() -> None:
@@ -138,3 +138,30 @@ def test_a_window_ends_with_the_schedule() -> None:
     window = of.window(MINUTE, 90 * MINUTE, keep=2)
     assert window.newest == (4 * MINUTE, 5 * MINUTE)
     assert (window.earlier, window.following) == (3, None)
+
+
+class Mute(Listed):
+    """A user's trigger that cannot even say what it does."""
+
+    def sentence(self) -> str:
+        raise KeyError("words")
+
+    @property
+    def tz(self) -> str | None:
+        raise KeyError("zone")
+
+
+def test_a_trigger_that_cannot_say_its_rule_can_still_be_listed() -> None:
+    of = Grid(trigger=Mute([10]))
+    assert of.sentence() == "By the rule of Mute, which cannot say it: its trigger raised KeyError: 'words'"
+    assert of.tz() is None
+    assert of.next(0) == 10 * S
+
+
+def test_the_zone_is_a_name_or_none() -> None:
+    class Odd(Listed):
+        tz = 5  # type: ignore[assignment]
+
+    assert Grid(trigger=every("1m")).tz() is None
+    assert Grid(trigger=cron("0 9 * * *", tz="Europe/Berlin")).tz() == "Europe/Berlin"
+    assert Grid(trigger=Odd([10])).tz() is None

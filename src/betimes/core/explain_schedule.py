@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from betimes.core.durations import from_us
 from betimes.core.grid import Grid, TriggerFailed
@@ -69,7 +69,7 @@ def explain_schedule(s: ScheduleSituation, at: Micros | None = None) -> Schedule
         reasons = [ScheduleReason(code=ScheduleReasonCode.BROKEN, text=f"It cannot be told: {error}")]
     return ScheduleExplanation(
         schedule_id=s.record.id,
-        trigger=s.unreadable if s.grid is None else s.grid.trigger.sentence(),
+        trigger=s.unreadable if s.grid is None else s.grid.sentence(),
         at=None if at is None else from_us(at),
         reasons=tuple(reasons),
         next_fires=tuple(_next_fires(s)),
@@ -294,7 +294,7 @@ def _next_fires(s: ScheduleSituation) -> list[NextFire]:
     pending = _pending(record)
     if record.delay_us is not None:
         return [] if pending is None else [NextFire(at=from_us(pending))]
-    zone = None if grid.trigger.tz in (None, "UTC") else ZoneInfo(str(grid.trigger.tz))
+    zone = _zone(grid.tz())
     found: list[NextFire] = []
     after = s.now if pending is None or record.paused else pending - 1
     try:
@@ -311,3 +311,11 @@ def _next_fires(s: ScheduleSituation) -> list[NextFire]:
     except TriggerFailed:
         return []
     return found
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    """Return the zone in which fires are shown; None: UTC, or a zone that is not known here."""
+    try:
+        return None if name in (None, "UTC") else ZoneInfo(str(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None

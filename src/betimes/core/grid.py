@@ -90,6 +90,21 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         """
         return _asked(lambda: self.trigger.moved_from(at))
 
+    def sentence(self) -> str:
+        """Return the trigger's rule in English; where it raises, that it does: whoever lists goes on."""
+        try:
+            return str(self.trigger.sentence())
+        except Exception as error:  # noqa: BLE001 - it may be anybody's code
+            return f"By the rule of {type(self.trigger).__name__}, which cannot say it: {_raised(error)}"
+
+    def tz(self) -> str | None:
+        """Return the name of the zone whose wall clock the trigger follows; None: it follows none."""
+        try:
+            name = self.trigger.tz
+        except Exception:  # noqa: BLE001 - it may be anybody's code
+            return None
+        return name if isinstance(name, str) else None
+
     def window(self, first: Micros, until: Micros, *, keep: int) -> Window:
         """Return what is due: the instants from `first`, which is one of them, up to `until`.
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from betimes.core.grid import Grid
 from betimes.core.job import Micros
 from betimes.core.schedule import Missed, Overlap
 from betimes.core.triggers import Trigger
@@ -95,4 +96,4 @@ def stored_trigger(trigger: Trigger) -> Mapping[str, Any]:
         return stored
     kind = type(trigger)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    return {"kind": OWN_KIND, "name": name, "text": trigger.sentence()}
+    return {"kind": OWN_KIND, "name": name, "text": Grid(trigger=trigger).sentence()}
