@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.unit.triggers.sequences import following
@@ -228,3 +229,27 @@ def test_hints_of_the_parts_come_once_each() -> None:
     surprising = cron("0 0 31 * *") | cron("0 1 31 * *")
     assert surprising.hints() == cron("0 0 31 * *").hints()
     assert surprising.excluding(CHRISTMAS).hints() == surprising.hints()
+
+
+def test_a_day_whose_last_hour_comes_back_after_midnight_is_left_out_whole() -> None:
+    """At 00:01 the clock goes back to 23:01: the day that is left out is shown once more."""
+    zone = ZoneInfo("America/St_Johns")
+    day = date(2010, 11, 6)
+    every_ten = every("10m", align=True)
+    start = datetime(2010, 11, 6, tzinfo=UTC)
+    expected = [
+        moment
+        for moment in (start + timedelta(minutes=10 * n) for n in range(1, 6 * 30))
+        if moment.astimezone(zone).date() != day
+    ]
+    found: list[datetime] = []
+    trigger = every_ten.excluding(day, tz="America/St_Johns")
+    next_one = trigger.next(start)
+    while next_one is not None and next_one <= expected[-1]:
+        found.append(next_one)
+        next_one = trigger.next(next_one)
+    assert found == expected
+    around = [moment for moment in expected if moment.hour < 4 and moment.day == 7]
+    assert len(around) < 4 * 6, "some of the next day's first minutes come before that hour"
+    for moment in (start + timedelta(minutes=7 * n) for n in range(250)):
+        assert trigger.next(moment) == next(each for each in expected if each > moment)
