@@ -147,8 +147,7 @@ class Engine:
         )
         self.timetable.begin()
         await self.timetable.keep_declared()
-        await worker.start()
-        self._firing = Firing(
+        firing = Firing(
             self.store,
             self.timetable,
             self.journal,
@@ -157,8 +156,11 @@ class Engine:
             on_jump=self._on_jump,
             look_s=min(self._settings.poll_s, LOOK_EVERY_S),
         )
-        await self._firing.begin()
-        self.worker = worker
+        # Whatever may fail comes before the worker's start: one that nobody holds would run on for ever.
+        await firing.re_aim()
+        await worker.start()
+        firing.begin()
+        self._firing, self.worker = firing, worker
         self._last = (loop, worker)
         if before is not None:
             before.heir = worker

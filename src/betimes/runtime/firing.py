@@ -28,6 +28,7 @@ from betimes.core.worker_state import Phase
 from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import ScheduleFilter, Store
 from betimes.runtime.definitions import TriggerElsewhere
+from betimes.runtime.giving_way import let_others_run
 from betimes.runtime.journal import Journal
 from betimes.runtime.timetable import NewRun, Timetable
 from betimes.runtime.worker import Worker
@@ -77,9 +78,8 @@ class Firing:
         # Schedules that are due, and whose trigger only another process knows.
         self._elsewhere: set[str] = set()
 
-    async def begin(self) -> None:
-        """Tick from now on; first of all, see whether the clock was set back while nobody looked."""
-        await self.re_aim()
+    def begin(self) -> None:
+        """Tick from now on; `re_aim` comes before, for what happened while nobody looked at the clock."""
         self._deafen = self._on_jump(self.hurry)
         every_s = self._look_s if self._deafen is None else math.inf
         self._worker.chores.add(every_s, self.tick, now=self._loop.time(), rests=False)
@@ -116,6 +116,9 @@ class Firing:
         if next_at is not None:
             in_s = max(0.0, (next_at - self._store.now()) / 1_000_000)
             self._worker.chores.hasten(self.tick, self._loop.time() + in_s)
+            if not in_s:
+                # More is due than one tick may fire: what has been made starts meanwhile.
+                await let_others_run()
 
     async def _keep_declared(self) -> None:
         while True:
@@ -207,15 +210,15 @@ class Firing:
 
     async def _look_at_the_clock(self) -> None:
         """Notice that the wall clock was set, or that the machine slept."""
-        before, self._ahead_us = self._ahead_us, self._wall_ahead()
-        moved = self._ahead_us - before
-        if abs(moved) < LATE_US:
-            return
-        if moved > 0:
+        ahead_us = self._wall_ahead()
+        moved = ahead_us - self._ahead_us
+        if moved >= LATE_US:
             _log.warning("the wall clock went forward by %s: set, or the machine slept", span(moved))
-        else:
+        elif moved <= -LATE_US:
             _log.warning("the wall clock was set back by %s", span(-moved))
             await self.re_aim()
+        # Only now: what the store could not be told of is noticed again at the next look.
+        self._ahead_us = ahead_us
 
     async def re_aim(self) -> None:
         """Have the schedules go on from now that have fired ahead of the clock as it is now."""
@@ -226,6 +229,8 @@ class Firing:
             for record in page:
                 try:
                     await self._timetable.re_aim(record)
+                except StoreUnavailable:
+                    raise
                 except TriggerElsewhere:
                     continue
                 except BetimesError as error:
@@ -243,7 +248,7 @@ def missed_words(fire: Fire) -> str:
     if fire.first_at != fire.at:
         when = f"{from_us(fire.first_at).isoformat()} to {when}"
     ends = {
-        FireOutcome.MERGED: f"one run stands for them: job {fire.job_id}",
+        FireOutcome.MERGED: "one run stands for them" + (f": job {fire.job_id}" if fire.job_id else ""),
         FireOutcome.MISSED: "missed='skip': they are not made up for",
         FireOutcome.CATCH_UP: "older than the newest that max_catchup makes up for",
     }

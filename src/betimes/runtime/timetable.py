@@ -328,22 +328,28 @@ class Timetable:
     async def re_aim(self, record: ScheduleRecord) -> None:
         """Have a schedule that fired ahead of the clock, which was set back since, go on from now.
 
-        What it has fired already is stepped over when it comes again.
+        What it has fired already is stepped over when it comes again; what is due stays due.
         """
         now = self._store.now()
+        if record.last_fire_at is None or record.last_fire_at <= now + LATE_US:
+            return  # since it was looked up, the clock was set forward again
         _, grid = self.definitions.read(record)
+        # One that was over by the other clock may have instants ahead again.
+        next_at, held_at = (
+            at if at is not None and at <= now else grid.next(now)
+            for at in (record.next_fire_at, record.held_at)
+        )
         re_aimed = replace(
             record,
-            # One that was over by the other clock may have instants ahead again.
-            next_fire_at=None if record.is_due_after_an_end else grid.next(now),
-            held_at=None if record.held_at is None else grid.next(now),
+            next_fire_at=None if record.is_due_after_an_end else next_at,
+            held_at=None if record.held_at is None else held_at,
             last_fire_at=now,
         )
         if await self._store.save_schedule(re_aimed, expected_version=record.version):
             _log.warning(
                 "schedule %s had fired for %s, and the clock was set back: it goes on from now",
                 record.id,
-                from_us(record.last_fire_at or 0).isoformat(),
+                from_us(record.last_fire_at).isoformat(),
             )
 
     async def break_off(self, record: ScheduleRecord, error: BetimesError) -> None:
