@@ -112,7 +112,7 @@ def test_p17_nothing_is_lost_if_the_clock_is_set_forward_again_during_the_look()
 
     store.then = forward_again
     runs = run_virtual(_fire_a_minute_ahead(clock, store), clock=clock)
-    assert runs[-8:] == [60.0, 70.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0]
+    assert runs[:5] == [60.0, 70.0, 110.0, 120.0, 130.0]
 
 
 def test_p17_what_is_due_stays_due_when_a_schedule_that_fired_ahead_of_the_clock_is_re_aimed() -> None:
