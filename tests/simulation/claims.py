@@ -69,7 +69,7 @@ def _check_one(witness: Witness, request: ClaimRequest, job: Job) -> None:
     life.status, life.worker, life.fence = RUNNING, request.worker, job.fence
     life.is_claimed = True
     witness.claims[job.seq, job.fence] = request.worker
-    witness.started_at[job.seq, job.fence] = now
+    witness.started_at[job.seq, job.fence] = witness.elapsed_s()
 
 
 def is_expired(life: Life, now: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from tests.simulation.tally import Tally
@@ -30,6 +31,7 @@ class Execution:
         number: its result, so that a result tells which execution it is of.
         host, seq, fence, job_id, lane, task: where, and of what.
         nth: the how manieth execution of this version it is, from 0.
+        scheduled_for: what the code was told that it runs for; None: no schedule.
         begun_at, ended_at, how: when, and how it ended; None while it runs.
     """
 
@@ -42,6 +44,7 @@ class Execution:
     task: str
     nth: int
     begun_at: float
+    scheduled_for: datetime | None = None
     ended_at: float | None = None
     how: str | None = None
 
@@ -90,6 +93,7 @@ class Evidence:
             task=job.spec.task,
             nth=len(before),
             begun_at=self._now(),
+            scheduled_for=context.scheduled_for,
         )
         if host.is_dead:
             return execution

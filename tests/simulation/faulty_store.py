@@ -1,29 +1,22 @@
-"""The store as one simulated process sees it: far away, at times slow, and not always there.
+"""The store as one simulated process sees it: at the other end of a `Way`.
 
-A call is a request, which travels to the shared store and is carried out there in one step, and a reply,
-which travels back. Each can be slow or get lost. A lost request is never carried out; when a reply is lost,
-the call has been carried out all the same; the caller is told `StoreUnavailable` in both cases, and cannot
-tell them apart. A request that was sent arrives also if its process dies or is paused meanwhile. Once the
-caller has been told, the call is over: it is not carried out later.
+What crosses is copied, and says what was so when it was sent.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from random import Random
-from typing import TypeVar
 
+from msgspec.structs import replace
 from tests.simulation.loops import SteppedLoop
-from tests.simulation.settings import CALM, Faults
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
+from tests.simulation.way import Way
 from tests.simulation.wire import Parcel
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
-from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import (
     Beat,
     Cancellation,
@@ -37,99 +30,19 @@ from betimes.ports import (
     WorkerInfo,
 )
 
-T = TypeVar("T")
 
-
-class FaultyStore(Store):
-    """One process's way to the shared store.
-
-    Args:
-        shared: where calls are carried out.
-        loop: the process's own.
-        host: the process's name.
-        rng: draws delays and losses.
-
-    Attributes:
-        faults: what goes wrong at present.
-        is_out: nothing gets through at all.
-        is_dead: the process is gone.
-        calls: how many calls are on their way.
-    """
+class FaultyStore(Way, Store):
+    """The shared store, far away."""
 
     def __init__(
         self, shared: SharedStore, loop: SteppedLoop, host: str, *, rng: Random, tally: Tally
     ) -> None:
-        self._shared = shared
-        self._loop = loop
-        self._host = host
-        self._rng = rng
+        super().__init__(shared, loop, host, rng=rng)
         self._tally = tally
         self.is_durable = shared.store.is_durable
-        self.faults: Faults = CALM
-        self.is_out = self.is_dead = False
-        self.calls = 0
         self._ears: list[Callable[[Hint], None]] = []
-
-    # --- the way there and back
-
-    async def _call(
-        self, name: str, carry_out: Callable[[], T], *, lost: Callable[[T], None] | None = None
-    ) -> T:
-        answer: asyncio.Future[T] = self._loop.create_future()
-        if self.is_dead:
-            return await answer  # for ever: a dead process sends nothing
-        faults, rng = self.faults, self._rng
-        self.calls += 1
-        try:
-            if self.is_out or rng.random() < faults.lost_request:
-                self._loop.call_later(self._delay(), _refuse, answer, f"{name}: the request was lost")
-            else:
-                is_lost = rng.random() < faults.lost_reply
-                arrive = partial(
-                    self._arrive, name, carry_out, answer, lost if is_lost else None, is_lost=is_lost
-                )
-                delay = self._delay()
-                if name.startswith("exchange") and rng.random() < faults.stuck:
-                    delay += faults.stuck_s * rng.uniform(1.0, 2.0)
-                self._shared.loop.call_later(delay, arrive)
-            return await answer
-        finally:
-            self.calls -= 1
-
-    def _delay(self) -> float:
-        rng, faults = self._rng, self.faults
-        if rng.random() < faults.slow:
-            return rng.uniform(0.0, faults.slow_s)
-        mean = faults.latency_s
-        return min(rng.expovariate(1 / mean), 4 * mean) if mean else 0.0
-
-    def _arrive(
-        self,
-        name: str,
-        carry_out: Callable[[], T],
-        answer: asyncio.Future[T],
-        lost: Callable[[T], None] | None,
-        *,
-        is_lost: bool,
-    ) -> None:
-        """Carry the call out, on the shared store's loop, and send the reply on its way."""
-        delay = self._delay()
-        try:
-            value = carry_out()
-        except BetimesError as error:
-            self._shared.after_call(self._host, name, type(error).__name__)
-            self._loop.call_later(delay, _reject, answer, error)
-            return
-        except Exception:  # noqa: BLE001 - whatever it is, the store itself is broken
-            self._shared.broke(self._host, name)
-            return
-        self._shared.after_call(self._host, name, _in_short(value))
-        if is_lost or self.is_out:
-            if lost is not None:
-                lost(value)
-            self._loop.call_later(delay, _refuse, answer, f"{name}: the reply was lost")
-        else:
-            self._loop.call_later(delay, _resolve, answer, value)
+        # When this process read the clock to plan the steps that it fires next.
+        self._planned_at = 0
 
     # --- life
 
@@ -292,73 +205,58 @@ class FaultyStore(Store):
         """Look which queues are paused."""
         return await self._call("paused", lambda: self._shared.read(self._store.paused_queues()))
 
-    # --- schedules: none is simulated, so there is nothing to ask the shared store for
+    # --- schedules
 
     async def save_schedule(
         self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
     ) -> bool:
-        """Keep a schedule; nothing here makes any yet."""
-        raise AssertionError("no schedule is simulated")
+        """Keep a schedule, by compare-and-set."""
+        sent_at, shared = self.now(), self._shared.schedules
+        return await self._call(
+            f"save {record.id} over v{expected_version}",
+            lambda: shared.save(self._host, record, expected_version, fires, sent_at),
+            lost=lambda saved: self._count(Met.CHANGE_REPLY_LOST, saved),
+        )
 
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule."""
-        return False
+        shared = self._shared.schedules
+        return await self._call(f"remove {schedule_id}", lambda: shared.remove(self._host, schedule_id))
 
     async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
         """Look at a schedule."""
-        return None
+        shared = self._shared.schedules
+        return await self._call("schedule", lambda: shared.get(self._host, schedule_id))
 
     async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
         """List schedules."""
-        return []
+        shared = self._shared.schedules
+        if not shared.are_simulated:
+            return []
+        return await self._call("schedules", lambda: shared.listed(self._host, which))
 
     async def next_fire(self) -> Micros | None:
         """Look for the next fire."""
-        return None
+        shared = self._shared.schedules
+        if not shared.are_simulated:
+            return None
+        self._planned_at = self.now()
+        return await self._call("next fire", lambda: shared.next_fire(self._host))
 
     async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], list[JobEvent]]:
-        """Fire schedules; nothing here makes any yet."""
-        raise AssertionError("no schedule is simulated")
+        """Fire schedules, with copies of the jobs that this makes."""
+        sent = [replace(advance, due=tuple(job.copy() for job in advance.due)) for advance in advances]
+        planned_at, shared = self._planned_at, self._shared.schedules
+        return await self._call(
+            f"fire {', '.join(advance.record.id for advance in sent)}",
+            lambda: shared.fire(self._host, sent, planned_at),
+            lost=lambda answer: self._count(Met.FIRE_REPLY_LOST, any(answer[0])),
+        )
+
+    def _count(self, met: Met, has_met: bool) -> None:
+        self._tally[met] += has_met
 
     async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
         """List a schedule's past."""
-        return []
-
-
-def _resolve(answer: asyncio.Future[T], value: T) -> None:
-    if not answer.done():
-        answer.set_result(value)
-
-
-def _reject(answer: asyncio.Future[T], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-
-
-def _refuse(answer: asyncio.Future[T], text: str) -> None:
-    _reject(answer, StoreUnavailable(text))
-
-
-def _in_short(value: object) -> str:
-    """What the trace shows of an answer; nothing that is the real machine's or process's own."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_in_short, value))}]"
-    text = ""
-    if isinstance(value, Job):
-        text = f"#{value.seq} {value.status.value}/{value.fence}"
-    elif isinstance(value, JobEvent):
-        text = f"#{value.seq} {value.before and value.before.value}→{value.after.value}"
-    elif isinstance(value, WorkerInfo):
-        text = value.id
-    elif isinstance(value, Cancellation):
-        text = value.answer.name
-    elif isinstance(value, Beat):
-        text = f"alive={value.is_alive} lost={value.lost} cancels={value.cancels} {_in_short(value.changes)}"
-    elif isinstance(value, Exchange):
-        ended = [step and step.after.value for step in value.steps]
-        text = f"ended {ended} {_in_short(value.changes)} claimed {_in_short(value.claimed)}"
-    elif isinstance(value, frozenset):
-        text = str(sorted(value))
-    elif value is not None:
-        text = str(value)
-    return text
+        shared = self._shared.schedules
+        return await self._call("fires", lambda: shared.fires(self._host, schedule_id, before, limit))

@@ -97,7 +97,7 @@ class Outcomes:
         tally = self.model.tally
         if isinstance(event, Errored | DeadlinePassed):
             life.used += 1
-            life.earliest = event.at + (event.retry_in_us or 0)
+            life.earliest = event.at + event.retry_in_us if event.retry_in_us else 0
             tally[Met.RETRIED] += 1
             if event.retry_in_us is None or life.used >= life.max_attempts:
                 self.model.fail(f"{life} has used {life.used} attempts of {life.max_attempts}, and goes on")

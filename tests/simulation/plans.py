@@ -22,6 +22,10 @@ class Task(StrEnum):
     """A coroutine that may start at most once."""
     RARE = "rare"
     """A coroutine that not every process knows."""
+    TICK = "tick"
+    """A coroutine that a schedule runs."""
+    TOCK = "tock"
+    """A plain function that a schedule runs, in a thread."""
 
 
 TASKS = (Task.WALK,) * 3 + (Task.CRUNCH,) * 2 + (Task.ONCE,) * 2 + (Task.RARE,)
@@ -66,6 +70,7 @@ class Plan:
         acts: what its executions do, in order; the last one for all that follow.
         priority, delay_s, timeout_s, retry, expires_s, queue: its options.
         job_id, replace, key: its names.
+        is_recurring: a schedule makes jobs of it, each of which does something else.
     """
 
     name: str
@@ -80,9 +85,12 @@ class Plan:
     job_id: str | None = None
     replace: bool = False
     key: str | None = None
+    is_recurring: bool = False
 
-    def act(self, nth: int) -> Act:
-        """Return what the nth execution does."""
+    def act(self, nth: int, seq: int = 0) -> Act:
+        """Return what the nth execution of a job does."""
+        if self.is_recurring:
+            return self.acts[(seq + nth) % len(self.acts)]
         return self.acts[min(nth, len(self.acts) - 1)]
 
 

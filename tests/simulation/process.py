@@ -16,6 +16,7 @@ from tests.simulation.reckoning import Told
 from tests.simulation.settings import Settings
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
+from tests.simulation.timetables import Timetables
 from tests.simulation.work import VirtualThreads, _Call, register
 
 from betimes import Scheduler
@@ -47,15 +48,18 @@ class Process:
         clock: VirtualClock,
         evidence: Evidence,
         plans: dict[str, Plan],
+        timetables: Timetables,
         tally: Tally,
         knows_rare: bool,
         is_client: bool = False,
         may_die: Callable[[], bool],
         fail: Callable[[str], None],
+        on_up: Callable[[Process], None] = lambda _process: None,
     ) -> None:
         self.name = name
         self.evidence = evidence
         self.plans = plans
+        self.timetables = timetables
         self.in_thread: _Call | None = None
         self.is_client = is_client
         self.is_up = self.is_dead = False
@@ -65,6 +69,7 @@ class Process:
         self._tally = tally
         self._may_die = may_die
         self._fail = fail
+        self._on_up = on_up
         rng = Random(f"process {settings.seed} {name}")
         self.loop = SteppedLoop(
             clock, rng.getrandbits(32), lambda text: fail(f"on the loop of {name}: {text}")
@@ -94,6 +99,7 @@ class Process:
         while True:
             await self._start()
             self.is_up = True
+            self._on_up(self)
             await self._stop_asked.wait()
             self.is_up = False
             self._stop_asked.clear()
@@ -154,7 +160,9 @@ class Process:
         """Be gone, this instant."""
         if not self.is_dead:
             self._tally[Met.CRASHED] += 1
-            self._tally[Met.CRASHED_IN_CALL] += self.store.calls > 0
+            self._tally[Met.CRASHED_IN_CALL] += bool(self.store.calls)
+            is_firing = any(call.startswith(("schedules", "fire ")) for call in self.store.calls)
+            self._tally[Met.DIED_WHILE_FIRING] += is_firing
             self._vanish()
 
     def _vanish(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tests.simulation.claims import is_expired
 from tests.simulation.clients import Clients
@@ -11,6 +11,7 @@ from tests.simulation.process import Process
 from tests.simulation.witness import Witness
 
 from betimes.core.job import JobStatus
+from betimes.core.schedule import ScheduleRecord
 
 PATIENCE_S = 0.5
 """Far longer than calls take in the calm, and shorter than what makes up for a lost wake-up by chance."""
@@ -25,9 +26,12 @@ class Progress:
     A condition counts only when it has held at each look since: in between, replies are on their way.
     """
 
-    def __init__(self, witness: Witness, clients: Clients) -> None:
+    def __init__(
+        self, witness: Witness, clients: Clients, schedules: Callable[[], Sequence[ScheduleRecord]]
+    ) -> None:
         self._witness = witness
         self._clients = clients
+        self._schedules = schedules
         self._since: dict[tuple[object, ...], float] = {}
 
     def look(self, processes: Iterable[Process], now: float) -> None:
@@ -42,6 +46,8 @@ class Progress:
             life = self._witness.model.lives[waiter.seq]
             if waiter.process.is_up and life.status.is_terminal:
                 standing[waiter.seq, id(waiter)] = f"somebody in {waiter.process.name} still waits for {life}"
+        if any(not process.is_client for process in up):
+            standing |= self._witness.schedules.complaints(self._schedules())
         self._since = {key: self._since.get(key, now) for key in standing}
         for key, since in self._since.items():
             patience_s = WAITER_PATIENCE_S if len(key) == 2 else PATIENCE_S
@@ -74,7 +80,7 @@ class Progress:
         if attempt.has_returned:
             return "its code has returned, and that is not recorded"
         started_at = witness.started_at[life.seq, life.fence]
-        if attempt.timeout_s is not None and started_at + attempt.timeout_s * 1e6 < witness.model.now():
+        if attempt.timeout_s is not None and started_at + attempt.timeout_s < witness.elapsed_s():
             return "its timeout is over, and it is still running"
         return None
 

@@ -34,6 +34,7 @@ class Cause(StrEnum):
     TIME = "time"
     RESCUE = "rescue"
     UNPARK = "unpark"
+    FIRE = "fire"
 
 
 ENDS_AN_ATTEMPT = {Cause.REPORT, Cause.BEAT, Cause.RETIRE, Cause.RESCUE, Cause.ABANDON}
@@ -68,6 +69,8 @@ class Reckoning:
         self.now = now
         self.fail = fail
         self.peek = peek
+        # The latest that the clock has ever shown.
+        self._latest = 0
 
     def change(self, event: JobEvent, cause: Cause, holder: str | None = None) -> None:
         """Follow a transition that the store announced."""
@@ -75,6 +78,7 @@ class Reckoning:
             self.fail(f"{event} speaks of a version nobody submitted")
             return
         life = self.lives[event.seq]
+        self._latest = max(self._latest, self.now())
         self.made[event.seq, event.before, event.after] += 1
         if event.before is None:
             self._arrive(life, event)
@@ -100,6 +104,15 @@ class Reckoning:
             self.fail(f"{life} was announced as new, and as {event.after.value}; it belongs to {place.value}")
         life.is_announced = True
         life.status = event.after
+        self._note_time(life)
+
+    def _note_time(self, life: Life) -> None:
+        """What has become READY in its time stays so, though the clock may be set back.
+
+        By whose clock, does not matter: the end that has released it may have been noted before that.
+        """
+        if life.status is READY and life.earliest <= self._latest:
+            life.earliest = 0
 
     def enter(self, life: Life, after: JobStatus, cause: Cause) -> None:
         """Move a version on."""
@@ -115,6 +128,7 @@ class Reckoning:
         life.status = after
         life.worker = None
         life.parked = None
+        self._note_time(life)
         record = self.peek(life.seq)
         if record is not None and before is RUNNING and cause in {Cause.RESCUE, Cause.ABANDON}:
             self._check_fence(life, record)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from random import Random
 from typing import Literal
+
+from betimes.testing.clock import DEFAULT_START
 
 StoreKind = Literal["memory", "sqlite", "sqlite-each"]
 """In the last one each process has its own object for the one file."""
@@ -48,6 +51,10 @@ class Settings:
         faults: at the boundary.
         crashes, pauses, outages, stops: how many of them.
         ids, keys: how many different ids and keys the clients choose from.
+        schedules: how many schedules there are.
+        start, zone: what the wall clock shows first, soon before the clocks change there.
+        jumps: how often the wall clock is set, or the machine sleeps.
+        timetable_operations: how many calls clients make on schedules in the time of faults.
     """
 
     seed: int
@@ -68,6 +75,11 @@ class Settings:
     stops: int
     ids: int = 5
     keys: int = 4
+    schedules: int = 0
+    start: datetime = DEFAULT_START
+    zone: str = "UTC"
+    jumps: int = 0
+    timetable_operations: int = 0
 
     @property
     def name(self) -> str:
@@ -75,8 +87,45 @@ class Settings:
         return f"{self.store}-{self.seed}"
 
 
+PERIOD, FIRST_WITH_SCHEDULES = 100, 60
+"""Of each hundred seeds, those from 60 on give worlds with schedules."""
+
+CHANGES = (
+    ("2030-03-31T01:00Z", "Europe/Berlin"),
+    ("2030-10-27T01:00Z", "Europe/Berlin"),
+    ("2030-10-05T15:30Z", "Australia/Lord_Howe"),
+    ("2029-12-31T23:59Z", "UTC"),
+)
+"""When the clocks change: forward, back, forward by half an hour; and before the end of a year."""
+
+
+def has_schedules(seed: int) -> bool:
+    """Say whether this seed gives a world with schedules."""
+    return seed % PERIOD >= FIRST_WITH_SCHEDULES
+
+
 def draw(seed: int, store: StoreKind) -> Settings:
     """Draw a run's settings. The store is not part of what is drawn: both see the same weather."""
+    settings = _draw(seed, store)
+    if not has_schedules(seed):
+        return settings
+    rng = Random(f"schedules {seed}")
+    change, zone = rng.choice(CHANGES)
+    # Schedules make jobs by themselves, so that clients need not make as many; and slots must do for all.
+    return replace(
+        settings,
+        operations=settings.operations // 3,
+        concurrency=settings.concurrency + 2,
+        threads=settings.threads + 1,
+        schedules=rng.randint(3, 6),
+        start=datetime.fromisoformat(change) - timedelta(seconds=rng.randint(-2, 25)),
+        zone=zone,
+        jumps=rng.choice((0, 1, 2, 3)),
+        timetable_operations=rng.randint(8, 30),
+    )
+
+
+def _draw(seed: int, store: StoreKind) -> Settings:
     rng = Random(f"settings {seed}")
     lease_s = rng.choice((1.5, 3.0, 6.0))
     return Settings(

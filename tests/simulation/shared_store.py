@@ -9,7 +9,9 @@ import traceback
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tests.simulation.carrying_out import carried_out
 from tests.simulation.loops import SteppedLoop
+from tests.simulation.shared_schedules import SharedSchedules
 from tests.simulation.trace import Trace
 from tests.simulation.wire import Parcel, copied, copied_cancellation, copied_exchange, readdressed
 from tests.simulation.witness import Witness
@@ -31,17 +33,6 @@ from betimes.stores.memory import MemoryStore
 T = TypeVar("T")
 
 LOOK_EVERY_CALLS = 25
-
-
-def carried_out(call: Coroutine[Any, Any, T]) -> T:
-    """Run a store's method that never has to wait."""
-    try:
-        call.send(None)
-    except StopIteration as answer:
-        value: T = answer.value
-        return value
-    call.close()
-    raise AssertionError("a store that works inline has waited")
 
 
 class SharedStore:
@@ -72,6 +63,7 @@ class SharedStore:
         self._calls = 0
         self._stands_for: dict[int, Job] = {}
         self.witness: Witness | None = None
+        self.schedules = SharedSchedules(self)
 
     async def open(self) -> None:
         """Open the real store."""
@@ -127,6 +119,7 @@ class SharedStore:
         ):
             jobs += page
         counts = carried_out(self.store.counts())
+        self.schedules.look()
         self.seen_by.look(jobs, counts, carried_out(self.store.pruned()))
 
     # --- the calls
@@ -136,12 +129,16 @@ class SharedStore:
     ) -> tuple[list[tuple[bool, Job]], list[JobEvent]]:
         """Take new jobs."""
         kept, changes = carried_out(self.of(host).submit(parcel.twins))
-        for job in kept:
+        self.keep_in_view(kept)
+        self.seen_by.submitted(parcel.asked, kept, changes, sent_at)
+        return parcel.reply(kept), list(changes)
+
+    def keep_in_view(self, jobs: Sequence[Job]) -> None:
+        """Remember new jobs, so that they can be looked at."""
+        for job in jobs:
             if isinstance(self.store, MemoryStore):
                 self.records[job.seq] = job
             self._stands_for.setdefault(job.seq, job)
-        self.seen_by.submitted(parcel.asked, kept, changes, sent_at)
-        return parcel.reply(kept), list(changes)
 
     def cancel(self, host: str, job: Job, *, reason: str, abandon: bool) -> Cancellation:
         """Cancel a job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from tests.simulation.arrivals import Arrivals
 from tests.simulation.claims import check_claim
@@ -10,10 +11,12 @@ from tests.simulation.evidence import Execution
 from tests.simulation.lives import Life, final_of
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.reckoning import Cause, Reckoning
+from tests.simulation.schedule_witness import ScheduleWitness
 from tests.simulation.tally import Met
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Terms
 from betimes.core.lifecycle import CRASH_BUDGET
+from betimes.core.schedule import Advance, Fired, ScheduleRecord
 from betimes.core.transition import violations
 from betimes.ports import Beat, CancelAnswer, Cancellation, ClaimRequest, Exchange, Report, WorkerInfo
 
@@ -28,15 +31,20 @@ class Witness:
         model: what has been reckoned so far.
         paused: the paused queues.
         hosts: the process each worker is of.
+        schedules: what is known of schedules.
     """
 
-    def __init__(self, model: Reckoning, boottime: Callable[[], Micros]) -> None:
+    def __init__(
+        self, model: Reckoning, *, boottime: Callable[[], Micros], elapsed_s: Callable[[], float]
+    ) -> None:
         self.model = model
         self.boottime = boottime
+        self.elapsed_s = elapsed_s
+        self.schedules = ScheduleWitness(model)
         self.paused: set[str] = set()
         self.hosts: dict[str, str] = {}
         self.claims: dict[tuple[int, int], str] = {}
-        self.started_at: dict[tuple[int, int], Micros] = {}
+        self.started_at: dict[tuple[int, int], float] = {}
         self.outcomes = Outcomes(model, boottime)
         self._arrivals = Arrivals(model)
         self._lost_claims: set[tuple[int, int]] = set()
@@ -86,9 +94,21 @@ class Witness:
     def retried(self, seq: int, changes: Iterable[JobEvent]) -> None:
         """An operator took a job back."""
         self._see(changes, Cause.RETRY)
+        self.schedules.retried(seq)
         if seq in self.model.lives and self.model.lives[seq].status is not READY:
             self.model.fail(f"{self.model.lives[seq]} was retried")
         self.model.tally[Met.RETRIED_BY_HAND] += 1
+
+    def fired(
+        self,
+        advances: Sequence[Advance],
+        befores: dict[str, ScheduleRecord | None],
+        fired: Sequence[Fired | None],
+        changes: Sequence[JobEvent],
+        planned_at: Micros,
+    ) -> None:
+        """Steps of schedules were carried out."""
+        self.schedules.fired(advances, befores, fired, partial(self._see, changes), planned_at)
 
     def unparked(self, changes: Iterable[JobEvent]) -> None:
         """Parked jobs were made claimable."""
@@ -199,6 +219,7 @@ class Witness:
         if worker is None or self.hosts[worker] != execution.host.name:
             model.fail(f"{execution} is of no claim of its process")
             return
+        self.schedules.fires.began(execution)
         life = model.lives[execution.seq]
         if life.spec.at_most_once:
             starts = len(model.evidence.of(life.seq))

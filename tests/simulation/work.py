@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from tests.simulation.evidence import RETURNED, Evidence, Execution, Host
 from tests.simulation.loops import pass_time
 from tests.simulation.plans import Act, End, Plan, Task
+from tests.simulation.timetables import Timetables
 
 from betimes import Scheduler
 from betimes.core.outcome import Outcome
@@ -27,6 +28,7 @@ class Worksite(Host, Protocol):
 
     evidence: Evidence
     plans: dict[str, Plan]
+    timetables: Timetables
     in_thread: _Call | None
 
     def die(self) -> bool:
@@ -54,15 +56,32 @@ def register(scheduler: Scheduler, site: Worksite, *, knows_rare: bool) -> dict[
         Task.WALK: scheduler.task(name=Task.WALK.value)(walk),
         Task.CRUNCH: scheduler.task(name=Task.CRUNCH.value)(crunch),
         Task.ONCE: scheduler.task(name=Task.ONCE.value, delivery="at_most_once")(walk),
+        Task.TICK: scheduler.task(name=Task.TICK.value)(walk),
+        Task.TOCK: scheduler.task(name=Task.TOCK.value)(crunch),
     }
     if knows_rare:
         tasks[Task.RARE] = scheduler.task(name=Task.RARE.value)(walk)
+    for asked in site.timetables.declared:
+        scheduler.task(
+            name=asked.id,
+            schedule=asked.trigger,
+            **asked.options,
+        )(_declared(site, asked.plan.name))
     return tasks
+
+
+def _declared(site: Worksite, plan: str) -> Callable[[Context], Awaitable[int]]:
+    """Return what runs as the schedule of a task itself asks."""
+
+    async def tick(ctx: Context) -> int:
+        return await _walk(site, plan, ctx)
+
+    return tick
 
 
 async def _walk(site: Worksite, name: str, context: Context) -> int:
     execution = site.evidence.begin(site, context)
-    act = site.plans[name].act(execution.nth)
+    act = site.plans[name].act(execution.nth, execution.seq)
     how = "cancelled"
     try:
         await _take(act, site)
@@ -105,7 +124,7 @@ def _end(act: Act) -> None:
 
 def _crunch(site: Worksite, name: str, context: Context) -> int:
     execution = site.evidence.begin(site, context)
-    act = site.plans[name].act(execution.nth)
+    act = site.plans[name].act(execution.nth, execution.seq)
     site.in_thread = _Call(execution, act)
     _end(act)
     return execution.number

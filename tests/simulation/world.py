@@ -6,13 +6,12 @@ compared.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from tests.simulation.clients import Clients
+from tests.simulation.clock_faults import LogWatch
 from tests.simulation.evidence import Evidence
 from tests.simulation.loops import SteppedLoop, Stepper, pass_time
 from tests.simulation.plans import QUEUES, Planner, Task
@@ -22,11 +21,13 @@ from tests.simulation.reckoning import Reckoning
 from tests.simulation.settings import CALM, Settings
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
+from tests.simulation.timetable_clients import TimetableClients
+from tests.simulation.timetables import Timetables
 from tests.simulation.trace import Trace
+from tests.simulation.weather import Sky, Weather
 from tests.simulation.witness import Witness
 
 from betimes.core.job import JobStatus
-from betimes.errors import StoreUnavailable
 from betimes.ports import Clock, Store
 from betimes.stores.memory import MemoryStore
 from betimes.stores.sqlite import SqliteStore
@@ -76,7 +77,8 @@ class World:
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings = settings
         self._rng = Random(f"world {settings.seed}")
-        self._clock = clock = VirtualClock()
+        # Where the clock is set, schedulers have to notice by themselves.
+        self._clock = clock = VirtualClock(settings.start, tells_jumps=not settings.schedules)
         self.tally = Tally()
         self.violations: list[str] = []
         self.trace = Trace(clock.monotonic)
@@ -91,12 +93,33 @@ class World:
         )
         evidence = Evidence(clock.monotonic, self.tally, self._fail)
         self._model = Reckoning(evidence, self.tally, now=clock.now, fail=self._fail, peek=shared.peek)
-        self._witness = Witness(self._model, clock.boottime)
+        self._witness = Witness(self._model, boottime=clock.boottime, elapsed_s=clock.monotonic)
         shared.witness = self._witness
+        shared.schedules.are_simulated = settings.schedules > 0
         planner = Planner(Random(f"plans {settings.seed}"), ids=settings.ids, keys=settings.keys)
         self._plans = planner.plans
+        self._timetables = Timetables(
+            Random(f"timetables {settings.seed}"), settings=settings, plans=planner.plans
+        )
         self._clients = Clients(Random(f"clients {settings.seed}"), planner, self._model)
+        self._timetable_clients = TimetableClients(
+            Random(f"timetable clients {settings.seed}"), self._timetables, self._witness.schedules
+        )
         self._processes: list[Process] = []
+        self._weather = Weather(
+            Sky(
+                settings=settings,
+                rng=self._rng,
+                clock=clock,
+                home=self._home,
+                clients=self._clients,
+                timetable_clients=self._timetable_clients,
+                evidence=evidence,
+                tally=self.tally,
+                trace=self.trace,
+            ),
+            self,
+        )
         self._is_faulty, self._is_over = True, False
 
     def _fail(self, text: str) -> None:
@@ -106,14 +129,15 @@ class World:
         self.violations.append(text)
 
     @property
-    def _alive(self) -> list[Process]:
+    def alive(self) -> list[Process]:
+        """The processes that live."""
         return [process for process in self._processes if not process.is_dead]
 
     # --- the run
 
     def run(self) -> Outcome:
         """Run it to its end, or to the first broken promise."""
-        watch = _LogWatch(self._fail)
+        watch = LogWatch(self._fail, self.tally)
         with watch:
             self._home.run_until_complete(self._shared.open())
             director = self._home.create_task(self._direct(), name="director")
@@ -138,19 +162,21 @@ class World:
         for number in range(self.settings.processes):
             # A worker that does not know a task may take its jobs, and park them until the next poll.
             polls_often = self.settings.poll_s < self.settings.lease_s
-            self._start(knows_rare=number == 0 or not polls_often or self._rng.random() < 0.4)
+            self.start(knows_rare=number == 0 or not polls_often or self._rng.random() < 0.4)
         if self.settings.has_client:
-            self._start(knows_rare=True, is_client=True)
-        await self._faults()
+            self.start(knows_rare=True, is_client=True)
+        await self._weather.pass_over()
         await self._calm()
         await self._stop_all()
         self._check_end()
 
     @property
-    def _workers(self) -> list[Process]:
-        return [process for process in self._alive if not process.is_client]
+    def workers(self) -> list[Process]:
+        """Those that run jobs."""
+        return [process for process in self.alive if not process.is_client]
 
-    def _start(self, *, knows_rare: bool, is_client: bool = False) -> None:
+    def start(self, *, knows_rare: bool, is_client: bool = False) -> None:
+        """Start one more process."""
         name = f"p{len(self._processes)}"
         process = Process(
             name,
@@ -159,100 +185,33 @@ class World:
             clock=self._clock,
             evidence=self._model.evidence,
             plans=self._plans,
+            timetables=self._timetables,
             tally=self.tally,
             knows_rare=knows_rare,
             is_client=is_client,
             may_die=lambda: self._is_faulty,
             fail=self._fail,
+            on_up=self._timetable_clients.begin,
         )
         process.store.faults = self.settings.faults if self._is_faulty else CALM
         self._processes.append(process)
         self._stepper.loops.append(process.loop)
         self.trace.add(f"{name}: starts, knows rare: {knows_rare}")
-
-    # --- faults
-
-    async def _faults(self) -> None:
-        """Do everything that is to be done while faults are on, each at a time drawn by chance."""
-        settings, rng = self.settings, self._rng
-        plan: list[tuple[float, Callable[[], None]]] = []
-        for number, act in (
-            (settings.operations, self._operate),
-            (settings.crashes, self._crash),
-            (settings.pauses, self._pause),
-            (settings.outages, self._cut_off),
-            (settings.stops, self._stop),
-        ):
-            plan += [(rng.uniform(0.0, settings.faulty_s), act) for _ in range(number)]
-        plan.sort(key=lambda entry: entry[0])
-        for at, act in plan:
-            await pass_time(max(0.0, at - self._clock.monotonic()))
-            self._replace_the_dead()
-            act()
-        await pass_time(max(0.0, settings.faulty_s - self._clock.monotonic()))
-
-    def _replace_the_dead(self) -> None:
-        """Keep as many processes as there are to be, of which one knows every task."""
-        missing = self.settings.processes - len(self._workers)
-        for _ in range(missing if self._rng.random() < 0.5 or not self._workers else 0):
-            self._start(knows_rare=True)
-
-    def _operate(self) -> None:
-        up = [process for process in self._alive if process.is_up]
-        if up:
-            self._clients.operate(self._rng.choice(up))
-
-    def _crash(self) -> None:
-        if self._alive:
-            process = self._rng.choice(self._alive)
-            self.trace.add(f"{process.name}: crashes")
-            process.crash()
-
-    def _pause(self) -> None:
-        """Pause a process, often for longer than its lease."""
-        if not self._alive:
-            return
-        process = self._rng.choice(self._alive)
-        seconds = self.settings.lease_s * self._rng.uniform(0.2, 2.5)
-        self.trace.add(f"{process.name}: pauses for {seconds:.2f} s")
-        self.tally[Met.PAUSED] += seconds > self.settings.lease_s
-        process.hold()
-        self._home.call_later(seconds, process.go_on)
-
-    def _cut_off(self) -> None:
-        """Let nothing of a process get through for a while."""
-        if not self._alive:
-            return
-        store = self._rng.choice(self._alive).store
-        store.is_out = True
-        self._home.call_later(
-            self.settings.lease_s * self._rng.uniform(0.1, 1.5), setattr, store, "is_out", False
-        )
-
-    def _stop(self) -> None:
-        """Have a process stop as its owner would."""
-        rng = self._rng
-        up = [process for process in self._alive if process.is_up]
-        busy = [process for process in up if self._model.evidence.running_in(process)]
-        if up:
-            process = rng.choice(busy or up)
-            again = rng.random() < 0.5
-            cancel, timeout = rng.random() < 0.3, rng.choice((None, 0.0, 0.5))
-            self.trace.add(f"{process.name}: stops, cancel={cancel} timeout={timeout} again={again}")
-            process.ask_to_stop(then_start_again=again, cancel_running=cancel, timeout=timeout)
+        due_at = self._shared.schedules.next_due()
+        self.tally[Met.DUE_AT_START] += due_at is not None and due_at <= self._clock.now()
 
     # --- the calm
 
     async def _calm(self) -> None:
         settings = self.settings
         self._is_faulty = False
-        for process in self._alive:
+        for process in self.alive:
             process.store.faults, process.store.is_out = CALM, False
             process.go_on()
         for queue in list(self._witness.paused):
             self._shared.resume_queue(HOME, queue)
-        if not any(process.is_up for process in self._workers):
-            self._start(knows_rare=True)
+        if not any(process.is_up for process in self.workers):
+            self.start(knows_rare=True)
         self.trace.add("calm")
         # What is slowly on its way, there or back, is a fault that has not ended yet.
         await pass_time(
@@ -260,20 +219,24 @@ class World:
         )
         for queue in QUEUES:
             self._shared.resume_queue(HOME, queue)
-        if not any(Task.RARE in process.tasks for process in self._workers):
-            self._start(knows_rare=True)
+        if not any(Task.RARE in process.tasks for process in self.workers):
+            self.start(knows_rare=True)
         await pass_time(settings.lease_s + RESCUE_S + settings.poll_s + BACK_OFF_S + SLACK_S)
         await self._watch()
 
     async def _watch(self) -> None:
         """See that everything goes on as it should: what was left by the faults, and some more work."""
-        progress, more = Progress(self._witness, self._clients), CALM_BURSTS * LOOKS_PER_BURST
+        progress = Progress(self._witness, self._clients, self._shared.schedules.all)
+        more = CALM_BURSTS * LOOKS_PER_BURST
         deadline = self._clock.monotonic() + REST_S
         while self._clock.monotonic() < deadline:
-            progress.look(self._alive, self._clock.monotonic())
+            progress.look(self.alive, self._clock.monotonic())
             if more > 0:
                 for _ in range(0 if more % LOOKS_PER_BURST else BURST):
-                    self._operate()
+                    self._weather.operate()
+            elif self._shared.schedules.are_simulated:
+                # They would never end; by now each has had the time to fire again.
+                self._end_schedules()
             elif more == -LOOKS_BEFORE_DRAIN:
                 self._drain()
             elif all(life.status.is_terminal for life in self._model.lives) and not self._are_clients_busy:
@@ -283,24 +246,31 @@ class World:
         left = [str(life) for life in self._model.lives if not life.status.is_terminal]
         self._fail(f"after {REST_S} s in the calm these have not ended: {left}")
 
+    def _end_schedules(self) -> None:
+        schedules = self._shared.schedules
+        schedules.look()
+        for record in schedules.all():
+            schedules.remove(HOME, record.id)
+        schedules.are_simulated = False
+
     def _drain(self) -> None:
-        for process in self._alive:
+        for process in self.alive:
             if process.is_up:
                 process.spawn(self._clients.drain(process), "drain")
 
     @property
     def _are_clients_busy(self) -> bool:
-        return any(process.is_up and process.is_busy for process in self._alive)
+        return any(process.is_up and process.is_busy for process in self.alive)
 
     async def _stop_all(self) -> None:
-        for process in self._alive:
+        for process in self.alive:
             if process.is_up:
                 process.ask_to_stop()
         deadline = self._clock.monotonic() + 60.0
-        while self._alive and self._clock.monotonic() < deadline:
+        while self.alive and self._clock.monotonic() < deadline:
             await pass_time(LOOK_EVERY_S)
-        if self._alive:
-            self._fail(f"{[process.name for process in self._alive]} do not stop")
+        if self.alive:
+            self._fail(f"{[process.name for process in self.alive]} do not stop")
 
     def _check_end(self) -> None:
         """Compare everything once more: what is recorded, what is counted, and what was executed."""
@@ -336,29 +306,6 @@ def _new_store(settings: Settings, clock: Clock, folder: Path) -> Store:
     if settings.store == "memory":
         return MemoryStore(clock=clock)
     return SqliteStore(folder / f"{settings.name}.db", clock=clock, inline=True)
-
-
-class _LogWatch(logging.Handler):
-    """What the scheduler logs as an error of its own is a broken promise, too."""
-
-    def __init__(self, fail: Callable[[str], None]) -> None:
-        super().__init__(level=logging.WARNING)
-        self._fail = fail
-        self._log = logging.getLogger("betimes")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, StoreUnavailable):
-            self._fail(f"logged: {record.getMessage()}: {error!r}")
-
-    def __enter__(self) -> None:
-        self._propagates = self._log.propagate
-        self._log.propagate = False
-        self._log.addHandler(self)
-
-    def __exit__(self, *_: object) -> None:
-        self._log.removeHandler(self)
-        self._log.propagate = self._propagates
 
 
 def simulate(settings: Settings, folder: Path) -> Outcome:
