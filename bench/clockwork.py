@@ -8,10 +8,17 @@ import statistics
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 NOT_YET = 0
 STEP_S = 0.005
 """A steady load comes in steps of so long, a handful of jobs each."""
+PERIOD_S = 0.02
+"""How often the schedule fires whose single fires are measured."""
+REST_S = 0.3
+"""How long a scheduler is left alone, before an instant at which much is due, to come to rest."""
+IDLE_LOOK_S = 1.0
+"""How long after its start a scheduler is taken to be idle."""
 IDLE_S = 0.003
 DURABLE_IDLE_S = 0.02
 """An idle scheduler is left alone for so long before the next job; on disk until the last end is recorded."""
@@ -77,6 +84,79 @@ class Stopwatch:
         seconds = time.perf_counter() - self._began
         cpu = time.process_time() - self._cpu
         return {"rate": jobs / seconds, "cpu_rate": jobs / cpu, "seconds": seconds}
+
+
+class StopwatchAhead:
+    """Tells, like `Stopwatch`, what was done a second, counted from an instant that is still to come.
+
+    Whoever waits for that instant takes no processor time, so that counts from where it is made.
+    """
+
+    def __init__(self, when: datetime) -> None:
+        self._cpu = time.process_time()
+        self._when = when.timestamp()
+        assert self.ahead_s() > 0, "the instant came before all was ready for it"
+
+    def ahead_s(self) -> float:
+        """Return how long it is until then."""
+        return self._when - time.time()
+
+    def figures(self, jobs: int) -> dict[str, float]:
+        """Return the rates of so many jobs done since then."""
+        seconds = -self.ahead_s()
+        return {
+            "rate": jobs / seconds,
+            "cpu_rate": jobs / (time.process_time() - self._cpu),
+            "seconds": seconds,
+        }
+
+
+def instant_ahead(schedules: int, each_s: float = 0.0005) -> datetime:
+    """Return an instant before which so many schedules can have been added, if each takes no longer."""
+    return datetime.now(UTC) + timedelta(seconds=2.0 + schedules * each_s)
+
+
+class Tally:
+    """Counts what happens on the event loop, by name, and lets somebody wait for so many.
+
+    Example:
+        tally = Tally()
+        tally.count("ran")              # by a job
+        await tally.reaches("ran", 1)   # by who measures
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._awaited: tuple[str, int] = ("", 0)
+        self._over = asyncio.Event()
+
+    def count(self, name: str) -> None:
+        """Count one."""
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        if self._awaited == (name, count):
+            self._over.set()
+
+    async def reaches(self, name: str, count: int) -> None:
+        """Wait until so many were counted."""
+        if self._counts.get(name, 0) < count:
+            self._over.clear()
+            self._awaited = (name, count)
+            await self._over.wait()
+
+    async def cost_of(self, name: str, count: int) -> dict[str, float]:
+        """Return the processor time of one of so many, after a tenth of them have warmed up."""
+        warm_up = self._counts.get(name, 0) + count // 10
+        await self.reaches(name, warm_up)
+        cpu = time.process_time()
+        await self.reaches(name, warm_up + count)
+        return {"cpu_us": (time.process_time() - cpu) / count * 1e6}
+
+
+async def idle_share(seconds: float) -> dict[str, float]:
+    """Return the share of a processor, in percent, that this process takes while nothing is to be done."""
+    began, cpu = time.perf_counter(), time.process_time()
+    await asyncio.sleep(seconds)
+    return {"percent": (time.process_time() - cpu) / (time.perf_counter() - began) * 100}
 
 
 class Countdown:

@@ -15,8 +15,9 @@ from importlib import metadata
 from pathlib import Path
 
 from bench.harness import ROOT
+from bench.schedules import VENV_4
 
-PEERS = ("huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq")
+PEERS = ("huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq", "cronsim", "croniter")
 WRITES = 200
 
 
@@ -74,9 +75,19 @@ def look(folder: Path) -> Conditions:
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         filesystem=_filesystem(folder),
         fsync_us=_fsync_us(folder),
-        peers={name: version for name in PEERS if (version := metadata_version(name))},
+        peers=_peers(),
         load_before=round(os.getloadavg()[0], 1),
     )
+
+
+def _peers() -> dict[str, str]:
+    found = {name: version for name in PEERS if (version := metadata_version(name))}
+    python = ROOT / VENV_4 / "bin" / "python"
+    if python.exists():
+        ask = "from importlib.metadata import version; print(version('APScheduler'))"
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False, timeout=60)
+        found |= {"APScheduler 4": done.stdout.strip()} if done.returncode == 0 else {}
+    return found
 
 
 def metadata_version(name: str) -> str | None:

@@ -43,6 +43,7 @@ class Contender:
         params: its keyword arguments.
         quick: those that are different in a quick run.
         library: the package to import, if it is a peer's.
+        venv: the environment, a folder of the project, that has it; None: this one.
     """
 
     name: str
@@ -51,6 +52,12 @@ class Contender:
     params: Mapping[str, Any] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
     library: str | None = None
+    venv: str | None = None
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs it."""
+        return sys.executable if self.venv is None else str(ROOT / self.venv / "bin" / "python")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +89,7 @@ class Row:
 
     Attributes:
         name: to choose it by.
-        section: where the table shows it: `memory` or `sqlite`.
+        section: where the table shows it (`report.SECTIONS`).
         work: what is done, in one sentence.
         figure: which of a run's figures counts; `rate` is better when more, all others when less.
         unit: of that figure.
@@ -196,7 +203,7 @@ def _take_turn(
     params = {**contender.params, **(contender.quick if plan.is_quick else {})}
     if shared is not None:
         params["shared"] = shared
-    found = run_once(contender.call, params, folder=plan.folder)
+    found = run_once(contender.call, params, folder=plan.folder, python=contender.python)
     if found is None:
         plan.say(f"{contender.name}: {contender.library} is not installed, and is left out")
         runs[contender.name] = None
@@ -209,17 +216,21 @@ def _last(row: Row, runs: dict[str, list[dict[str, float]] | None]) -> str:
     return ", ".join(shown) + f" ({row.unit})"
 
 
-def run_once(call: str, params: Mapping[str, Any], *, folder: Path) -> dict[str, float] | None:
+def run_once(
+    call: str, params: Mapping[str, Any], *, folder: Path, python: str = sys.executable
+) -> dict[str, float] | None:
     """Carry out one measured run in a process of its own, with a folder of its own.
 
     Returns:
-        Its figures; None if the library it needs is not installed.
+        Its figures; None if the library it needs, or its whole environment, is not installed.
 
     Raises:
         RunFailed: it failed, or took longer than `MOST_SECONDS`.
     """
+    if not Path(python).exists():
+        return None
     with tempfile.TemporaryDirectory(prefix="betimes-run-", dir=folder) as own:
-        command = [sys.executable, "-m", "bench.child", call, json.dumps(dict(params)), own]
+        command = [python, "-m", "bench.child", call, json.dumps(dict(params)), own]
         try:
             done = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS, check=False

@@ -15,6 +15,7 @@ END = "<!-- measured: end -->"
 SECTIONS = {
     "memory": "In one process, on the memory store",
     "sqlite": "Durable, on a SQLite file",
+    "schedules": "Schedules",
 }
 HEAD = (
     "| who | median (least–greatest) | Betimes against it | target | |",
@@ -26,6 +27,8 @@ def figure(value: float, unit: str) -> str:
     """Show a figure with three digits that count."""
     if unit == "µs" and value >= 1_000:
         return f"{value / 1_000:,.1f} ms"
+    if value < 10:
+        return f"{value:.2g} {unit}"
     return f"{value:,.0f} {unit}"
 
 

@@ -13,15 +13,11 @@ from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 CACHE_KIB = 64 * 1024
 FAR = 1_000_000_000
 CHUNK = 50
-
-
-VARYING = ("seq", "id", "payload", "submitted_at", "run_at", "sort_key")
-"""What differs from job to job; only that is bound, and the rest stands in the statement."""
 
 
 def _literal(value: object) -> str:
@@ -35,7 +31,12 @@ class RawFile:
 
     Args:
         path: a file with at least one job of Betimes's making, the pattern.
+
+    Attributes:
+        VARYING: what differs from job to job; only that is bound, and the rest stands in the statement.
     """
+
+    VARYING: ClassVar[tuple[str, ...]] = ("seq", "id", "payload", "submitted_at", "run_at", "sort_key")
 
     def __init__(self, path: Path) -> None:
         self.sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -45,10 +46,10 @@ class RawFile:
         self._numbers = itertools.count(FAR)
         pattern = self._pattern()
         self._queue = (pattern["queue"], pattern["lane"])
-        self._same = tuple(pattern[name] for name in VARYING[2:])
-        fixed = {name: _literal(value) for name, value in pattern.items() if name not in VARYING}
-        row = f"({', '.join(['?'] * len(VARYING) + list(fixed.values()))})"
-        head = f"INSERT INTO betimes_job ({', '.join([*VARYING, *fixed])}) VALUES "
+        self._same = tuple(pattern[name] for name in self.VARYING[2:])
+        fixed = {name: _literal(value) for name, value in pattern.items() if name not in self.VARYING}
+        row = f"({', '.join(['?'] * len(self.VARYING) + list(fixed.values()))})"
+        head = f"INSERT INTO betimes_job ({', '.join([*self.VARYING, *fixed])}) VALUES "
         self._insert = {size: head + ", ".join([row] * size) for size in (CHUNK, 1)}
         ended = {name: name for name in self._columns("betimes_finished")}
         ended |= {
@@ -84,8 +85,12 @@ class RawFile:
 
     def insert(self, rows: list[tuple[Any, ...]]) -> None:
         """Insert rows, as many as possible with one statement."""
+        self.write(self._insert, rows)
+
+    def write(self, statements: dict[int, str], rows: list[tuple[Any, ...]]) -> None:
+        """Write rows with statements that take so many of them."""
         start = 0
-        for size, statement in self._insert.items():
+        for size, statement in statements.items():
             while len(rows) - start >= size:
                 self.sql.execute(statement, list(chain.from_iterable(rows[start : start + size])))
                 start += size

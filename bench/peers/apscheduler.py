@@ -108,7 +108,7 @@ def weigh(jobs: int, *, traced: bool) -> dict[str, float]:
     return asyncio.run(main())
 
 
-def _durable(folder: Path) -> AsyncIOScheduler:
+def durable(folder: Path) -> AsyncIOScheduler:
     """Make a scheduler on a file in WAL mode with an fsync for each commit: quicker than as it comes."""
     engine = create_engine(f"sqlite:///{folder / 'apscheduler.db'}")
 
@@ -124,7 +124,7 @@ def durable_submits(jobs: int, folder: Path) -> dict[str, float]:
     """Add jobs one after the other, each with its own fsync."""
 
     async def main() -> dict[str, float]:
-        scheduler = _durable(folder)
+        scheduler = durable(folder)
         scheduler.start(paused=True)
         for _ in range(WARM_UP):
             scheduler.add_job(_noop, misfire_grace_time=None)
@@ -142,7 +142,7 @@ def drain(jobs: int, folder: Path) -> dict[str, float]:
     """Run jobs that a file holds; each leaves it when it starts."""
 
     async def main() -> dict[str, float]:
-        scheduler = _durable(folder)
+        scheduler = durable(folder)
         left = jobs
         over = asyncio.Event()
 
