@@ -107,10 +107,10 @@ IDLE_MEMORY = f"{OURS}, memory"
 IDLE = Row(
     name="schedule-idle",
     section="schedules",
-    work="100,000 schedules of which none is due for a day (APScheduler 3: 5,000; 4: 1,000): the processor's "
-    "time over ten seconds",
+    work="100,000 schedules of which none is due for a day (APScheduler 3: 5,000; 4: 1,000): the share of "
+    "one core that is taken, over ten seconds",
     figure="percent",
-    unit="% of a core",
+    unit="%",
     contenders=(
         _ours(IDLE_FILE, "idle", {"seconds": 0.5}, seconds=10.0),
         _ours(IDLE_MEMORY, "idle", {"seconds": 0.5, "pending": 1_000}, "variant", seconds=10.0, pending=MANY),
