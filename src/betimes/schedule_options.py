@@ -97,7 +97,10 @@ def check_trigger(trigger: object, task: str) -> Trigger:
     """
     if isinstance(trigger, Trigger):
         return trigger
-    hint = f"cron({trigger!r})" if isinstance(trigger, str) else "cron('0 9 * * *'), every('5m'), calendar(…)"
+    hint = "cron('0 9 * * *'), every('5m'), calendar(…)"
+    if isinstance(trigger, str):
+        is_expression = " " in trigger.strip() or trigger.startswith("@")
+        hint = f"cron({trigger!r})" if is_expression else f"every({trigger!r})"
     raise ConfigurationError(f"the schedule of {task} is {shown(trigger)}; it is a trigger: write {hint}")
 
 

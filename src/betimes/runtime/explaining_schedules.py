@@ -63,7 +63,7 @@ async def _live(store: Store, fires: list[Fire]) -> list[str]:
 
 async def _around(store: Store, schedule_id: str, at: Micros) -> list[Fire]:
     """Return the fires that may speak of an instant: the one at it, or the runs of instants around it."""
-    exact = [fire for fire in await store.fires(schedule_id, before=at + 1, limit=2) if fire.at == at]
+    exact = [fire for fire in await store.fires(schedule_id, before=at + 1, limit=PAGE) if fire.at == at]
     if exact:
         return sorted(exact, key=lambda fire: fire.outcome is FireOutcome.BY_HAND)
     before: Micros | None = None

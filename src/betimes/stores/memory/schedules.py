@@ -12,6 +12,7 @@ from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord, followed
 from betimes.ports import ScheduleFilter
+from betimes.stores.memory.decided import Decided
 
 FIRES_KEPT = 1000
 """How many of a schedule's fires are remembered."""
@@ -37,6 +38,8 @@ class Schedules:
         # By schedule, by instant and, for a run by hand, its job, in the order in which they were decided.
         self._fires: dict[str, dict[tuple[Micros, str | None], Fire]] = {}
         self._all_fires: deque[tuple[str, tuple[Micros, str | None]]] = deque()
+        # What is still known of instants whose fires are forgotten: that they must not come again.
+        self._decided: dict[str, Decided] = {}
         self.has_moved = False
         self.live: dict[int, Job] = {}
 
@@ -77,6 +80,7 @@ class Schedules:
             self._due.discard(self._numbers[schedule_id])
         del self._numbers[schedule_id]
         self._fires.pop(schedule_id, None)
+        self._decided.pop(schedule_id, None)
         return True
 
     def matching(self, which: ScheduleFilter) -> list[ScheduleRecord]:
@@ -116,7 +120,8 @@ class Schedules:
     def taken(self, schedule_id: str, instants: Iterable[Micros]) -> set[Micros]:
         """Return those of the instants that were decided before."""
         fires = self._fires.get(schedule_id, {})
-        return {at for at in instants if (at, None) in fires}
+        decided = self._decided.get(schedule_id)
+        return {at for at in instants if (at, None) in fires or (decided is not None and at in decided)}
 
     def remember(self, schedule_id: str, fires: Iterable[Fire]) -> None:
         """Keep what became of instants; of each schedule, and of all, the oldest are forgotten."""
@@ -127,10 +132,18 @@ class Schedules:
                 of_schedule[key] = fire
                 self._all_fires.append((schedule_id, key))
         while len(of_schedule) > FIRES_KEPT:
-            del of_schedule[next(iter(of_schedule))]
+            self._forget(schedule_id, next(iter(of_schedule)))
         while len(self._all_fires) > ALL_FIRES_KEPT:
-            owner, key = self._all_fires.popleft()
-            self._fires.get(owner, {}).pop(key, None)
+            self._forget(*self._all_fires.popleft())
+
+    def _forget(self, schedule_id: str, key: tuple[Micros, str | None]) -> None:
+        """Forget what became of an instant, but not that it was decided."""
+        fire = self._fires.get(schedule_id, {}).pop(key, None)
+        if fire is None or fire.outcome is FireOutcome.BY_HAND:
+            return
+        record = self._records.get(schedule_id)
+        if record is not None and record.delay_us is None:  # after a fixed delay, no instant comes again
+            self._decided.setdefault(schedule_id, Decided()).add(fire)
 
     def fires(self, schedule_id: str, before: Micros | None, limit: int) -> Sequence[Fire]:
         """List what became of a schedule's instants, newest first."""
@@ -140,8 +153,7 @@ class Schedules:
     def forget_fires(self, before: Micros) -> None:
         """Forget the fires of instants up to this one."""
         while self._all_fires and self._all_fires[0][1][0] <= before:
-            owner, key = self._all_fires.popleft()
-            self._fires.get(owner, {}).pop(key, None)
+            self._forget(*self._all_fires.popleft())
 
     def live_jobs(self, record: ScheduleRecord) -> list[Job]:
         """Return the jobs of a schedule that have not ended, oldest first."""

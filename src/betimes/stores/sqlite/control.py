@@ -27,6 +27,9 @@ FORGET_KEYS = statement("forget_keys")
 FORGET_FIRES = statement("forget_fires")
 COUNT_PRUNED = statement("count_pruned")
 
+FIRES_KEPT_US = 86_400_000_000
+"""How long fires are kept at least: a clock that is set back by less fires no instant twice."""
+
 
 def cancel(turn: Turn, seq: int, *, reason: str, abandon: bool) -> Cancellation:
     """End a job that has not started; ask a running one to stop, or abandon it."""
@@ -80,7 +83,7 @@ def resume_queue(turn: Turn, name: str) -> None:
 
 
 def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
-    """Forget what ended longer ago than it is to be kept, with its keys; and keys and fires that are over."""
+    """Forget what ended longer ago than it is to be kept, with its keys; and keys that are over."""
     sql = turn.sql
     before = turn.now - keep_us
     seqs = [seq for (seq,) in sql.execute(FORGETTABLE, (turn.now, before, limit)).fetchall()]
@@ -90,5 +93,10 @@ def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
         sql.execute(FORGET_KEYS_OF, gone)
         sql.execute(COUNT_PRUNED, (len(seqs),))
     sql.execute(FORGET_KEYS, (turn.now, limit))
-    sql.execute(FORGET_FIRES, (before, limit))
     return len(seqs)
+
+
+def forget_fires(turn: Turn, *, keep_us: int, limit: int) -> int:
+    """Forget what became of instants long ago; return of how many."""
+    before = turn.now - max(keep_us, FIRES_KEPT_US)
+    return turn.sql.execute(FORGET_FIRES, (before, limit)).rowcount

@@ -229,7 +229,13 @@ class SqliteStore(Store):
 
     async def prune(self, *, keep_us: int, limit: int = 1000) -> int:
         """Forget what is not to be kept any longer, at most `limit` jobs."""
-        return await self._write(lambda turn: control.prune(turn, keep_us=keep_us, limit=limit))
+        pruned = await self._write(lambda turn: control.prune(turn, keep_us=keep_us, limit=limit))
+        # There may be many more fires than jobs, since most may have been skipped: a bounded number a turn.
+        while (
+            await self._write(lambda turn: control.forget_fires(turn, keep_us=keep_us, limit=limit)) >= limit
+        ):
+            pass
+        return pruned
 
     async def pruned(self) -> int:
         """Return how many jobs have been forgotten so far."""
