@@ -254,12 +254,15 @@ class Engine:
             )
 
     def _hear(self, hint: Hint) -> None:
+        firing = self._firing
         if hint is Hint.ENDED:
             self._changed.set()
             self._lookout.hint()
+        elif firing is not None and firing.is_ticking and hint is not Hint.CANCEL:
+            pass  # a tick looks at what is due next at its end, and the worker at what there is to claim
         elif hint is Hint.FIRE:
-            if self._firing is not None and not self._firing.is_ticking:
-                self._firing.hurry()
+            if firing is not None:
+                firing.hurry()
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("betimes")
 
 PRUNE_EVERY_S = 60.0
-PRUNE_AT_REST_EVERY_S = 3600.0
-"""How often a worker that rests wakes up to prune."""
+PRUNES_PER_KEEP = 10
+"""How often a worker that rests wakes up to prune, in the shortest time that any job is kept."""
 PRUNE_AT_ONCE = 1000
 
 
@@ -53,7 +55,8 @@ class Upkeep:
         chores.add(self._worker.settings.poll_s, self.unpark, now=now)
         chores.hurry(self.unpark)  # what waits for a task that has come with this worker need not wait longer
         chores.add(max(PRUNE_EVERY_S, self._worker.settings.poll_s), self.prune, now=now)
-        chores.add(PRUNE_AT_REST_EVERY_S, self.prune, now=now, rests=False)
+        chores.add(math.inf, self.prune_at_rest, now=now, rests=False)
+        chores.hasten(self.prune_at_rest, now + self._prune_at_rest_every_s())
 
     async def beat(self) -> None:
         """Renew the lease, and compare what is held here with what the store thinks is."""
@@ -113,3 +116,14 @@ class Upkeep:
         keep_us = self._worker.settings.keep_us
         while await self._store.prune(keep_us=keep_us, limit=PRUNE_AT_ONCE) == PRUNE_AT_ONCE:
             await let_others_run()
+
+    async def prune_at_rest(self) -> None:
+        """Prune, though nothing runs: what is kept for long may go a little later, and few wake-ups do."""
+        await self.prune()
+        due = asyncio.get_running_loop().time() + self._prune_at_rest_every_s()
+        self._worker.chores.hasten(self.prune_at_rest, due)
+
+    def _prune_at_rest_every_s(self) -> float:
+        keeps = [task.spec.keep_s for task in self._tasks.values() if task.spec.keep_s is not None]
+        shortest = min([*keeps, self._worker.settings.keep_us / 1_000_000])
+        return max(PRUNE_EVERY_S, shortest / PRUNES_PER_KEEP)
