@@ -95,6 +95,7 @@ def test_a_wrong_field_is_named_with_its_text_and_what_to_write(
     error = refused(expr)
     assert (error.field, error.text) == (field, text)
     assert said in str(error)
+    assert error.allowed.split(",")[0] in str(error), "the range is in the text too"
     assert isinstance(error, BetimesError)
 
 

@@ -293,7 +293,8 @@ def _named(field: Field, value: int) -> str:
 
 def _refuse(field: Field, item: str, advice: str) -> NoReturn:
     raise InvalidTrigger(
-        f"the {field.name} field of a cron expression cannot be {shown(item)}: {advice}",
+        f"the {field.name} field ({field.low}–{field.high}) of a cron expression cannot be {shown(item)}: "
+        f"{advice}",
         field=field.name,
         text=item,
         allowed=field.allowed,
