@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,8 @@ class TestVirtualClock(ClockContract):
             (-0.5, -500_000),
             (0, 0),
             ("2d", 172_800_000_000),
+            ("-1h", -3_600_000_000),
+            ("0s", 0),
             (timedelta(days=-400), -34_560_000_000_000),
             (timedelta(microseconds=1), 1),
         ],
@@ -132,6 +135,13 @@ class TestVirtualClock(ClockContract):
         clock.jump(duration)
         assert clock.now() == START_US + moved_us
         assert (clock.boottime(), clock.monotonic()) == (1_000_000_000, 0.0)
+
+    @pytest.mark.parametrize("duration", ["", "-", "--1h", float("nan"), float("-inf"), "-1 fortnight", None])
+    def test_a_jump_by_no_duration_is_refused(self, duration: Any) -> None:
+        clock = VirtualClock()
+        with pytest.raises(ConfigurationError, match=r"^duration"):
+            clock.jump(duration)
+        assert clock.now() == START_US
 
     @pytest.mark.parametrize("duration", [-1, -1e-9, timedelta(microseconds=-1), float("nan"), "1 fortnight"])
     def test_time_does_not_run_backwards(self, duration: Duration) -> None:

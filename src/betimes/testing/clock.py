@@ -98,14 +98,20 @@ class VirtualClock(Clock):
         """Set the wall clock, as an operator or NTP would: no time passes, `boottime` and `monotonic` stand.
 
         Args:
-            duration: as for `advance`; to set the clock back, a negative number or `timedelta`.
+            duration: as for `advance`; to set the clock back, a negative one, such as `"-1h"`.
 
         Raises:
             ConfigurationError: it is no duration.
         """
-        length = abs(duration) if isinstance(duration, int | float | timedelta) else duration
+        length: Duration = duration
+        if isinstance(duration, str):
+            length = duration.strip().removeprefix("-")
+            is_back = duration.strip().startswith("-")
+        else:
+            is_back = isinstance(duration, int | float | timedelta) and abs(duration) != duration
+            length = -duration if is_back else duration
         moved = duration_us(length, name="duration", allow_zero=True)
-        self._wall_at_start += moved if length == duration else -moved
+        self._wall_at_start += -moved if is_back else moved
         self._tell()
 
     def suspend(self, duration: Duration) -> None:
