@@ -70,12 +70,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         following: Micros | None,
         skips: tuple[Fire, ...],
     ) -> Advance:
-        moved = {at: text for at in due if (text := self.grid.moved_from(at)) is not None}
+        moved_from = self.grid.moved_from
+        moved = {at: text for at in due if (text := moved_from(at)) is not None}
         return Advance(
             record=record,
             overlap=self.terms.overlap,
             missed=self.terms.missed,
-            due=tuple(self.new_job(at) for at in due),
+            due=tuple([self.new_job(at) for at in due]),
             skips=skips,
             next_fire_at=following,
             is_late=bool(due) and self.now - due[0] > LATE_US,

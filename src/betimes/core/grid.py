@@ -88,7 +88,10 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             TriggerFailed: the trigger raised.
         """
-        return _asked(lambda: self.trigger.moved_from(at))
+        try:
+            return self.trigger.moved_from(at)
+        except Exception as error:
+            raise _raised(error) from error
 
     def sentence(self) -> str:
         """Return the trigger's rule in English; where it raises, that it does: whoever lists goes on."""

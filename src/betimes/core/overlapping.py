@@ -20,6 +20,9 @@ from msgspec.structs import replace
 from betimes.core.job import FireKey, Job, JobStatus, Micros
 from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, ScheduleRecord, delayed
 
+# Looked up once: an enumeration's members are found slowly.
+FIRED, BY_HAND, ALLOW = FireOutcome.FIRED, FireOutcome.BY_HAND, Overlap.ALLOW
+
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """What a step does to the store.
@@ -61,8 +64,10 @@ def settle(advance: Advance, *, live: Sequence[Job], taken: Collection[Micros], 
             back): they are stepped over.
         now: the instant of the step.
     """
-    due = [job for job in advance.due if advance.by_hand or _key(job).at not in taken]
-    if not due or not live or advance.overlap is Overlap.ALLOW:
+    due: Sequence[Job] = advance.due
+    if taken and not advance.by_hand:
+        due = [job for job in due if _key(job).at not in taken]
+    if not due or not live or advance.overlap is ALLOW:
         return _settled(advance, runs=[(job, ()) for job in due], live=live, now=now)
     first = due[0]
     if _is_patient(advance, _key(first).at, live[-1]):
@@ -114,7 +119,7 @@ def _settled(
     if skip is not None:
         fires.append(skip)
     delay_us = advance.record.delay_us
-    overlaps = advance.overlap is Overlap.ALLOW
+    overlaps = advance.overlap is ALLOW
     # One value is made of all that changes, since 10,000 schedules may be due at once.
     changes = _counted(advance, fires)
     changes["jobs"] = () if overlaps else tuple(job.seq for job in live)
@@ -153,7 +158,7 @@ def _fired(advance: Advance, job: Job, now: Micros) -> Fire:
     return Fire(
         at=at,
         first_at=at,
-        outcome=FireOutcome.BY_HAND if advance.by_hand else FireOutcome.FIRED,
+        outcome=BY_HAND if advance.by_hand else FIRED,
         decided_at=now,
         job_id=job.id,
         moved_from=advance.moved.get(at),
@@ -165,9 +170,10 @@ def _counted(advance: Advance, fires: Sequence[Fire]) -> dict[str, Any]:
     record = advance.record
     fired, skipped, last = record.fired, record.skipped, record.last_fire_at
     for fire in fires:
-        if fire.outcome is FireOutcome.BY_HAND:
+        outcome = fire.outcome
+        if outcome is BY_HAND:
             continue
-        if fire.outcome is FireOutcome.FIRED:
+        if outcome is FIRED:
             fired += 1
         else:
             skipped += fire.count

@@ -11,6 +11,7 @@ from betimes.stores.sqlite.rows import Specs, array
 from betimes.stores.sqlite.statements import Row
 
 OUTCOME = {outcome.value: outcome for outcome in FireOutcome}
+TEXT = {outcome: outcome.value for outcome in FireOutcome}
 
 
 def schedule_of(row: Row, specs: Specs) -> ScheduleRecord:
@@ -74,6 +75,6 @@ def fire_of(row: Row) -> Fire:
 def fire_row(schedule_id: str, fire: Fire, by_hand: int = 0) -> Row:
     """Return the values of `add_fire`; `by_hand` is the number of the job that somebody asked for, if so."""
     return (
-        schedule_id, fire.at, by_hand, fire.first_at, fire.count, int(fire.is_exact), fire.outcome.value,
+        schedule_id, fire.at, by_hand, fire.first_at, fire.count, int(fire.is_exact), TEXT[fire.outcome],
         fire.decided_at, fire.job_id, fire.moved_from,
     )  # fmt: skip
