@@ -67,6 +67,8 @@ class Fires:
         self._check_kind(course, advance, live, out, planned_at)
         if not advance.by_hand:
             self._check_advance(course, before, out, planned_at)
+        elif course.has_grid and aim_of(out.record) != aim_of(before):
+            model.fail(f"a run by hand moved {course} from {aim_of(before)} to {aim_of(out.record)}")
         self._keep(course, advance, live, out)
         for fire in out.fires:
             if fire.outcome is not FireOutcome.BY_HAND:
@@ -237,13 +239,22 @@ class Fires:
         )
         life.unmet = {other.seq: Need.ENDED for other in waits_for}
         self.model.lives.add(life)
-        self.keys[job.seq] = key
-        course.live_jobs.add(job.seq)
+        self._note(course, job.seq, key)
+
+    def _note(self, course: Course, seq: int, key: FireKey) -> None:
+        self.keys[seq] = key
+        course.live_jobs.add(seq)
         if key.by_hand:
             return
         if key.at in course.jobs:
-            self.model.fail(f"{key} has become #{course.jobs[key.at]} before, and now {life}")
-        course.jobs[key.at] = course.last_run = job.seq
+            self.model.fail(f"{key} has become #{course.jobs[key.at]} before, and now #{seq}")
+        course.jobs[key.at] = course.last_run = seq
+
+    def submitted(self, jobs: Sequence[Job]) -> None:
+        """Jobs were submitted: whoever made them of a fire, each is that instant's only one."""
+        for job in jobs:
+            if job.fire is not None and job.fire.schedule in self.timekeeping.courses:
+                self._note(self.timekeeping.courses[job.fire.schedule], job.seq, job.fire)
 
     def check_replaced(self, advances: Mapping[str, list[Life]]) -> None:
         """See that what was to give way does: it has ended, or runs and was told to stop."""

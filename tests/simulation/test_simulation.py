@@ -21,7 +21,12 @@ from tests.simulation.tally import Tally
 from tests.simulation.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
-SEEDS: dict[StoreKind, str] = {"memory": "0-23", "sqlite": "24-31", "sqlite-each": "32-39"}
+SEEDS: dict[StoreKind, str] = {
+    "memory": "0-13,80-91",
+    "sqlite": "24-27,76-79",
+    "sqlite-each": "32-35,80-83",
+}
+"""Of each hundred, those from 60 on are worlds with schedules."""
 GIVEN = os.environ.get("BETIMES_SIMULATION_SEEDS")
 USUAL_RUNS = [(kind, seed) for kind, few in SEEDS.items() for seed in seeds_of(few)]
 RUNS = USUAL_RUNS if GIVEN is None else [(kind, seed) for kind in SEEDS for seed in seeds_of(GIVEN)]
@@ -58,7 +63,7 @@ def test_a_seed_gives_the_same_run_again_also_in_another_process() -> None:
     digests = set()
     for hash_seed in ("1", "2"):
         answer = subprocess.run(
-            [sys.executable, "-m", "tests.simulation.replay", "--digest", "sqlite", "3"],
+            [sys.executable, "-m", "tests.simulation.replay", "--digest", "sqlite", "77"],
             cwd=ROOT,
             env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "src")},
             capture_output=True,
@@ -67,7 +72,7 @@ def test_a_seed_gives_the_same_run_again_also_in_another_process() -> None:
             timeout=50,
         )
         digests.add(answer.stdout.strip())
-    assert digests == {run("sqlite", 3).trace.digest}
+    assert digests == {run("sqlite", 77).trace.digest}
 
 
 def test_two_seeds_give_two_runs() -> None:

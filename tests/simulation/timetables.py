@@ -108,7 +108,7 @@ class Timetables:
         return plan
 
     def _every(self) -> Trigger:
-        period = self._rng.choice((1.0, 1.7, 3.0, 5.0))
+        period = self._rng.choice((1.0, 1.7, 3.0, 5.0, 40.0))
         return every(period, align=True) if self._rng.random() < 0.3 else every(period)
 
     def _delay(self) -> Trigger:

@@ -62,6 +62,7 @@ class Witness:
     ) -> None:
         """A submit was taken."""
         self._arrivals.take(asked, kept, sent_at)
+        self.schedules.fires.submitted(kept)
         self._see(changes, Cause.SUBMIT)
 
     # --- people's calls
