@@ -93,7 +93,9 @@ class Scheduling:
             submit_options=bound.options,
             on_conflict=on_conflict,
         )
-        return self._info(await self._engine.timetable.add(asked))
+        record = await self._engine.timetable.add(asked)
+        await self._let_others_run()
+        return self._info(record)
 
     async def schedule(self, schedule_id: str) -> ScheduleInfo:
         """Return what is known of a schedule.
@@ -159,6 +161,7 @@ class Scheduling:
         """
         self._engine.check_open()
         job = await self._engine.timetable.run_now(check_name(schedule_id, "schedule_id"))
+        await self._let_others_run()
         return JobHandle(cast("Scheduler", self), job)
 
     async def schedule_history(
@@ -202,6 +205,13 @@ class Scheduling:
             at_us,
             is_working=engine.worker is not None,
         )
+
+    async def _let_others_run(self) -> None:
+        """Count a call among the submits: a loop of calls that need not wait must not starve the rest."""
+        engine = self._engine
+        engine.submits += 1
+        if engine.submits >= engine.yields_after:
+            await engine.let_others_run()
 
     async def _schedule(self, schedule_id: str) -> ScheduleRecord:
         self._engine.check_here()

@@ -202,6 +202,18 @@ def test_a_plain_with_on_a_running_loop_is_refused_and_changes_nothing(app: App)
     assert app.scheduler._parts is before
 
 
+def test_a_run_that_is_asked_for_by_hand_has_run(app: App) -> None:
+    async def main() -> None:
+        async with inline_mode(app.scheduler):
+            call = app.send.bind(Letter("ada"))
+            await app.scheduler.add_schedule("daily", call, every("1d"))
+            job = await app.scheduler.trigger_now("daily")
+            assert await job.status() is COMPLETED
+            assert app.log == [Letter("ada")]
+
+    asyncio.run(main())
+
+
 def test_an_error_in_the_block_leaves_the_scheduler_as_it_was(app: App) -> None:
     before = app.scheduler._parts
 

@@ -16,6 +16,7 @@ from betimes import (
     PayloadError,
     SchedulerClosed,
     UnknownJob,
+    every,
 )
 from betimes.submitting import MOST_AT_ONCE
 from betimes.testing import VirtualClock, run_virtual
@@ -328,6 +329,25 @@ def test_a_submit_loop_that_never_waits_does_not_starve_the_workers() -> None:
         for number in range(1000):
             await note.submit(number)
         assert len(ran) > 50
+
+    play(scene)
+
+
+def test_a_loop_that_adds_schedules_does_not_starve_the_workers() -> None:
+    async def scene(stage: Scene) -> None:
+        ran: list[int] = []
+
+        @stage.scheduler.task
+        async def note(number: int) -> None:
+            ran.append(number)
+
+        await note.submit(0)
+        for number in range(200):
+            await stage.scheduler.add_schedule(f"s{number}", note.bind(number), every("1h"))
+        assert ran == [0]
+        for number in range(1, 200):
+            await stage.scheduler.trigger_now(f"s{number}")
+        assert len(ran) > 10
 
     play(scene)
 

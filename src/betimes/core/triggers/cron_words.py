@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 
 from cronsim import CronSim
 
@@ -24,6 +25,7 @@ _LEAP_DAY = 29
 _FEBRUARY = 2
 
 
+@lru_cache(maxsize=1024)  # Many schedules share few expressions, and whoever lists them asks for each.
 def cron_sentence(expression: Expression, tz: str, *, seconds: bool) -> str:
     """Return what the expression means, in one sentence."""
     second, minute, hour, day, month, weekday = expression.parts
