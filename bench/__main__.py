@@ -31,8 +31,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print every figure of every run as JSON")
     parser.add_argument(
         "--write-docs",
-        action="store_true",
-        help=f"measure all rows, the long ones too, and put the tables into {DOCUMENT.relative_to(ROOT)}",
+        nargs="?",
+        const="all",
+        choices=("all", *report.PARTS),
+        help="measure all rows, or all of one part, the long ones too, and put the tables into "
+        f"{DOCUMENT.relative_to(ROOT)}",
     )
     parser.add_argument(
         "--folder",
@@ -44,14 +47,29 @@ def _arguments() -> argparse.Namespace:
         if name not in ROWS:
             parser.error(f"there is no row {name!r}; the rows are {', '.join(ROWS)}")
     if chosen.write_docs and (chosen.rows or chosen.quick):
-        parser.error("--write-docs measures all rows in full: leave out the rows and --quick")
+        parser.error("--write-docs measures all rows of a part in full: leave out the rows and --quick")
     return chosen
+
+
+def _parts(arguments: argparse.Namespace) -> list[str]:
+    """Return the parts of the document to write."""
+    chosen = arguments.write_docs
+    return [part for part in report.PARTS if chosen in ("all", part)]
 
 
 def _chosen(arguments: argparse.Namespace) -> list[Row]:
     if arguments.rows:
         return [ROWS[name] for name in arguments.rows]
-    return [row for row in ROWS.values() if arguments.growth or arguments.write_docs or not row.is_long]
+    if arguments.write_docs:
+        sections = {section for part in _parts(arguments) for section in report.PARTS[part]}
+        return [row for row in ROWS.values() if row.section in sections]
+    return [row for row in ROWS.values() if arguments.growth or not row.is_long]
+
+
+def _write(arguments: argparse.Namespace, found: conditions.Conditions, results: list[Measured]) -> None:
+    for part in _parts(arguments):
+        rows = [each for each in results if each.row.section in report.PARTS[part]]
+        report.write_into(DOCUMENT, part, found, rows)
 
 
 def _say(line: str) -> None:
@@ -83,7 +101,7 @@ def main() -> int:
         if failed:
             _say(f"{DOCUMENT} was left as it is: not every row could be measured")
         else:
-            report.write_into(DOCUMENT, report.markdown(found, results))
+            _write(arguments, found, results)
     return int(failed)
 
 

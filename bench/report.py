@@ -9,8 +9,11 @@ from pathlib import Path
 from bench.conditions import Conditions
 from bench.harness import Contender, Measured, Target
 
-BEGIN = "<!-- measured: begin (written by `python -m bench --write-docs`) -->"
-END = "<!-- measured: end -->"
+BEGIN = "<!-- measured {part}: begin (written by `python -m bench --write-docs {part}`) -->"
+END = "<!-- measured {part}: end -->"
+
+PARTS = {"jobs": ("memory", "sqlite"), "schedules": ("schedules",)}
+"""The parts of the document that are written each by itself, and the sections in each."""
 
 SECTIONS = {
     "memory": "In one process, on the memory store",
@@ -139,9 +142,9 @@ def conditions(found: Conditions) -> str:
   much more than 1, neighbours were at work, and only the ratios count."""
 
 
-def markdown(found: Conditions, results: list[Measured]) -> str:
-    """Return everything between the document's two marks."""
-    parts = ["### Conditions", conditions(found), "### Targets", summary(results)]
+def markdown(found: Conditions, results: list[Measured], of: str = "") -> str:
+    """Return conditions, targets and tables; `of` goes into the first two's headings."""
+    parts = [f"### Conditions{of}", conditions(found), f"### Targets{of}", summary(results)]
     for section, title in SECTIONS.items():
         rows = [measured for measured in results if measured.row.section == section]
         if rows:
@@ -149,14 +152,16 @@ def markdown(found: Conditions, results: list[Measured]) -> str:
     return "\n\n".join(parts)
 
 
-def write_into(document: Path, text: str) -> None:
-    """Replace what stands between the document's two marks.
+def write_into(document: Path, part: str, found: Conditions, results: list[Measured]) -> None:
+    """Replace what stands between the two marks of one of the document's `PARTS`.
 
     Raises:
         ValueError: it has no such marks; nothing was written.
     """
-    before, begin, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = BEGIN.format(part=part), END.format(part=part)
+    before, begin, rest = document.read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"{document} lacks the lines {BEGIN!r} and {END!r}, between which the tables go")
-    document.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{document} lacks the lines {first!r} and {last!r}, between which the tables go")
+    text = markdown(found, results, of=f" of the rows on {part}")
+    document.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")
