@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from betimes.core.durations import from_us
 from betimes.core.firing import LATE_US
 from betimes.core.job import FireKey, Job, JobSpec, Micros
-from betimes.core.schedule import Advance, Fire, FireOutcome, ScheduleRecord
+from betimes.core.schedule import Advance, Fire, FireOutcome, Overlap, ScheduleRecord
 from betimes.core.schedule_terms import OWN_KIND, ScheduleTerms
 from betimes.core.triggers import Trigger
 from betimes.errors import BetimesError, ConfigurationError, StoreUnavailable, UnknownSchedule
@@ -24,6 +24,9 @@ _log = logging.getLogger("betimes")
 
 TRIES = 50
 """How often a change is tried again that somebody else's change has forestalled."""
+
+LOOKED_THROUGH = 1000
+"""In how many of its newest fires the live jobs of a schedule are looked for, where it has not noted them."""
 
 NewRun: TypeAlias = Callable[[ScheduleRecord, ScheduleTerms, FireKey], Job]
 """Makes the job of one fire of a schedule."""
@@ -128,7 +131,7 @@ class Timetable:
                 self._note_kept(asked, standing)
                 return standing
             else:
-                record = self._changed(asked, standing)
+                record = await self._with_live_jobs(asked, standing, self._changed(asked, standing))
             self._note_own(asked, standing)
             if standing is not None and record is standing:
                 return standing
@@ -222,6 +225,21 @@ class Timetable:
                 else replace(record, next_fire_at=record.held_at, held_at=None)
             )
         return self._regridded(asked, terms, record)
+
+    async def _with_live_jobs(
+        self, asked: NewSchedule, standing: ScheduleRecord, changed: ScheduleRecord
+    ) -> ScheduleRecord:
+        """Have a schedule whose runs may overlap no longer know those that are live: it noted none so far."""
+        old = self.terms_or_none(standing)
+        if old is None or old.overlap is not Overlap.ALLOW or asked.terms.overlap is Overlap.ALLOW:
+            return changed
+        seqs = set(standing.jobs)
+        for fire in await self._store.fires(standing.id, limit=LOOKED_THROUGH):
+            if fire.job_id is not None and not fire.outcome.is_skip:
+                job = await self._store.find(fire.job_id)
+                if job is not None and not job.status.is_terminal:
+                    seqs.add(job.seq)
+        return replace(changed, jobs=tuple(sorted(seqs)))
 
     def _regridded(self, asked: NewSchedule, terms: ScheduleTerms, record: ScheduleRecord) -> ScheduleRecord:
         """Return a schedule with the next fire of its new grid; what was due and not fired is due still."""

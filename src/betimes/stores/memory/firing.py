@@ -70,6 +70,5 @@ def _move_on(settled: Settled, jobs: Sequence[Job], schedules: Schedules) -> Fir
     after = replace(settled, record=stands).record_with([job.seq for job in jobs])
     schedules.remember(after.id, settled.fires)
     schedules.put(after)
-    if settled.keeps_jobs or settled.awaits_run:
-        schedules.live.update((job.seq, job) for job in jobs)
+    schedules.live.update((job.seq, job) for job in jobs)
     return Fired(record=after, jobs=tuple(jobs), fires=settled.fires)

@@ -26,7 +26,7 @@ class Schedules:
 
     Attributes:
         has_moved: whether some schedule's next fire has changed since last asked.
-        live: the live jobs of schedules whose runs must not overlap, or wait for each other, by number.
+        live: the live jobs of schedules, by number: how runs may overlap can change while they run.
     """
 
     def __init__(self) -> None:
