@@ -219,7 +219,7 @@ def test_explain_tells_of_each_fate_of_an_instant(store: StoreMaker) -> None:
             overlap = (await work.scheduler.explain_schedule("s", when(120))).reasons[0]
             assert overlap.job_id == world.runs[1].job_id
             text = str(await work.scheduler.explain_schedule("s", when(480)))
-            assert "It ran: job" in text
+            assert "It became job" in text
             assert "That was decided" in text
             await pass_time(HOUR)
             assert await codes(work) == {Code.OVER}
@@ -282,6 +282,22 @@ def test_explain_finds_an_instant_far_back(store: StoreMaker) -> None:
             assert await codes(work, 3) == {Code.FIRED}
             assert await codes(work, 3.5) == {Code.NO_INSTANT}
             assert await codes(work, 550) == {Code.FIRED}
+
+    world.play(main)
+
+
+def test_explain_does_not_say_that_a_job_ran_which_was_cancelled_before(store: StoreMaker) -> None:
+    world = World(store, calm=True)
+
+    async def main() -> None:
+        async with world.working(takes=100) as work:
+            await work.add(every("1m"), overlap="queue_one")
+            await pass_time(130)
+            (queued, *_) = await work.scheduler.schedule_history("s")
+            assert "which is BLOCKED" in str(await work.scheduler.explain_schedule("s", when(120)))
+            await work.scheduler.cancel(str(queued.job_id))
+            assert "which is CANCELLED" in str(await work.scheduler.explain_schedule("s", when(120)))
+            assert "which is RUNNING" in str(await work.scheduler.explain_schedule("s", when(60)))
 
     world.play(main)
 

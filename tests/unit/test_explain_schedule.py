@@ -14,7 +14,7 @@ from betimes import Trigger, cron, every
 from betimes.core.durations import instant_us
 from betimes.core.explain_schedule import ScheduleSituation, explain_schedule
 from betimes.core.grid import Grid
-from betimes.core.job import Micros
+from betimes.core.job import JobStatus, Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
 from betimes.core.schedule_reason import NextFire, ScheduleExplanation
 from betimes.core.schedule_terms import ScheduleTerms, stored_trigger
@@ -209,12 +209,23 @@ def test_every_outcome_has_a_reason_of_its_own() -> None:
 
 def test_a_fire_that_was_decided_late_says_when() -> None:
     prompt = fire(FireOutcome.FIRED, OLD, job_id="j1")
-    assert one(explain_schedule(situation(fires=[prompt]), us(OLD)))[1] == "It ran: job j1."
+    assert one(explain_schedule(situation(fires=[prompt]), us(OLD)))[1] == "It became job j1."
     late = fire(FireOutcome.FIRED, OLD, job_id="j1", late_us=2 * S)
     assert (
         "That was decided 2026-03-27 01:30:02 UTC"
         in one(explain_schedule(situation(fires=[late]), us(OLD)))[1]
     )
+
+
+def test_how_a_job_stands_is_told_where_it_is_known() -> None:
+    def told(outcome: FireOutcome) -> str:
+        s = situation(fires=[fire(outcome, OLD, job_id="j1")], statuses={"j1": JobStatus.CANCELLED})
+        return one(explain_schedule(s, us(OLD)))[1]
+
+    assert told(FireOutcome.FIRED) == "It became job j1, which is CANCELLED."
+    assert "job j1, which is CANCELLED." in told(FireOutcome.BY_HAND)
+    assert "job j1, which is CANCELLED." in told(FireOutcome.MERGED)
+    assert "job j1 had not ended." in told(FireOutcome.OVERLAP)
 
 
 def test_of_a_run_of_instants_only_its_instants_are_told_of() -> None:

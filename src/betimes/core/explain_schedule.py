@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from betimes.core.durations import from_us
 from betimes.core.grid import Grid, TriggerFailed
-from betimes.core.job import Micros
+from betimes.core.job import JobStatus, Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
 from betimes.core.schedule_reason import (
     NextFire,
@@ -42,6 +42,7 @@ class ScheduleSituation:
         is_elsewhere: the definition is sound, but its trigger is known to another process only.
         fires: what is on record of the instant asked about, and of the newest ones.
         live: ids of its jobs that have not ended.
+        statuses: of the jobs that `fires` names, by id, as far as they are still known.
         is_worked: whether somebody runs jobs of the store.
     """
 
@@ -53,6 +54,7 @@ class ScheduleSituation:
     is_elsewhere: bool = False
     fires: Sequence[Fire] = ()
     live: Sequence[str] = ()
+    statuses: Mapping[str, JobStatus] = field(default_factory=dict)
     is_worked: bool = True
 
 
@@ -158,7 +160,7 @@ def _due(at: Micros, now: Micros) -> ScheduleReason:
 
 
 _OUTCOMES = {
-    FireOutcome.FIRED: (ScheduleReasonCode.FIRED, "It ran: job {job}."),
+    FireOutcome.FIRED: (ScheduleReasonCode.FIRED, "It became job {job}."),
     FireOutcome.BY_HAND: (ScheduleReasonCode.BY_HAND, "Somebody asked for a run then: job {job}."),
     FireOutcome.OVERLAP: (ScheduleReasonCode.OVERLAP, "It was skipped: job {job} had not ended."),
     FireOutcome.MERGED: (
@@ -197,7 +199,9 @@ def _recorded(s: ScheduleSituation, fire: Fire) -> ScheduleReason:
     code, text = _OUTCOMES[fire.outcome]
     if fire.job_id is None:  # the one that stands for it was made before the clock was set back
         text = text.replace(": job {job}", "")
-    text = text.format(job=fire.job_id)
+    status = None if fire.outcome is FireOutcome.OVERLAP else s.statuses.get(fire.job_id or "")
+    is_now = "" if status is None else f", which is {status.name}"
+    text = text.format(job=f"{fire.job_id}{is_now}")
     if fire.outcome is not FireOutcome.FIRED or fire.decided_at - fire.at > PROMPT_US:
         text += f" That was decided {moment(fire.decided_at, s.now)}."
     if fire.moved_from is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from betimes.core.explain_schedule import ScheduleSituation, explain_schedule
-from betimes.core.job import Micros
+from betimes.core.job import JobStatus, Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
 from betimes.core.schedule_reason import ScheduleExplanation
 from betimes.errors import BetimesError
@@ -36,6 +36,7 @@ async def explain(
     except BetimesError as error:
         unreadable, is_elsewhere = str(error), isinstance(error, TriggerElsewhere)
     newest = await store.fires(record.id, limit=NEWEST)
+    fires = [] if at is None else await _around(store, record.id, at)
     is_worked = is_working or any(holds for _, holds in await store.workers())
     situation = ScheduleSituation(
         now=store.now(),
@@ -44,11 +45,17 @@ async def explain(
         grid=grid,
         unreadable=unreadable,
         is_elsewhere=is_elsewhere,
-        fires=[] if at is None else await _around(store, record.id, at),
+        fires=fires,
         live=await _live(store, newest),
+        statuses=await _statuses(store, fires),
         is_worked=is_worked,
     )
     return explain_schedule(situation, at)
+
+
+async def _statuses(store: Store, fires: list[Fire]) -> dict[str, JobStatus]:
+    jobs = [await store.find(job_id) for job_id in {fire.job_id for fire in fires} if job_id is not None]
+    return {job.id: job.status for job in jobs if job is not None}
 
 
 async def _live(store: Store, fires: list[Fire]) -> list[str]:
