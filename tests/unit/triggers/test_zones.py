@@ -140,6 +140,11 @@ def test_a_zone_is_given_by_its_name(name: object) -> None:
     assert caught.value.field == "tz"
 
 
+def test_of_a_zone_object_the_name_to_write_is_told() -> None:
+    with pytest.raises(InvalidTrigger, match='write its IANA zone name, "Europe/Berlin"'):
+        cron("0 9 * * *", tz=ZoneInfo("Europe/Berlin"))  # type: ignore[arg-type]
+
+
 def test_the_zone_of_the_host_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     start = datetime(2025, 3, 30, tzinfo=UTC)
     before = cron("30 2 * * *", tz="Europe/Berlin").next(start)

@@ -186,7 +186,8 @@ def zone_of(name: str) -> Zone:
         InvalidTrigger: no text, or no zone of the IANA database; the nearest names are proposed.
     """
     if not isinstance(name, str):
-        raise _refused(name, f"write {_ALLOWED}")
+        key = name.key if isinstance(name, ZoneInfo) else None
+        raise _refused(name, f"write {_ALLOWED}" if key is None else f'write its IANA zone name, "{key}"')
     return _loaded(name)
 
 
