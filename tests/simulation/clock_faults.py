@@ -58,6 +58,8 @@ class LogWatch(logging.Handler):
         if error is not None and not isinstance(error, StoreUnavailable):
             self._fail(f"logged: {record.getMessage()}: {error!r}")
         message = record.getMessage()
+        if message.startswith("a schedule that a task asks for"):
+            self._fail(f"logged: {message}")
         self._tally[Met.WENT_FORWARD] += message.startswith("the wall clock went forward")
         self._tally[Met.WENT_BACK] += message.startswith("the wall clock was set back")
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.simulation.loops import pass_time
 
 from betimes import Scheduler, every
-from betimes.core.schedule import Fire, ScheduleRecord
+from betimes.core.schedule import Advance, Fire, ScheduleRecord
 from betimes.errors import StoreUnavailable
-from betimes.ports import ScheduleFilter
+from betimes.ports import ScheduleFilter, Store
 from betimes.stores.memory import MemoryStore
+from betimes.stores.sqlite import SqliteStore
 from betimes.testing import VirtualClock, run_virtual
 from betimes.testing.clock import DEFAULT_START
 
@@ -140,3 +142,39 @@ def test_p17_what_is_due_stays_due_when_a_schedule_that_fired_ahead_of_the_clock
 
     clock = VirtualClock()
     assert run_virtual(main(clock), clock=clock) == [3610.0, 3620.0, 31.0, 40.0]
+
+
+def test_what_was_seen_of_a_schedule_that_was_removed_since_does_not_stand_for_another_one(
+    tmp_path: Path,
+) -> None:
+    """Both began with version 1, so that a slow change of the old one overwrote the new one."""
+
+    async def main(clock: VirtualClock, store: Store) -> None:
+        scheduler = Scheduler(store, clock=clock, watchdog=None)
+
+        @scheduler.task(name="tick")
+        async def tick() -> None:
+            return None
+
+        async with scheduler.client():
+            await scheduler.add_schedule("s", tick.bind(), every("10s"))
+            seen = await store.schedule("s")
+            assert seen is not None
+            await scheduler.remove_schedule("s")
+            await pass_time(1.0)
+            await scheduler.add_schedule("s", tick.bind(), every("10s"))
+            assert not await store.save_schedule(seen, expected_version=seen.version)
+            assert await store.fire([Advance(record=seen)]) == ([None], [])
+            stands = await store.schedule("s")
+            assert stands is not None
+            assert (stands.next_fire_at, seen.next_fire_at) == (
+                clock.now() + 10_000_000,
+                clock.now() + 9_000_000,
+            )
+
+    for make in (
+        lambda clock: MemoryStore(clock=clock),
+        lambda clock: SqliteStore(tmp_path / "jobs.db", clock=clock, inline=True),
+    ):
+        clock = VirtualClock()
+        run_virtual(main(clock, make(clock)), clock=clock)

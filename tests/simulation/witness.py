@@ -261,6 +261,8 @@ class Witness:
         if broken := violations(job):
             model.fail(f"{job} breaks {broken}")
         life = model.lives[job.seq]
+        if job.fire != self.schedules.fires.keys.get(job.seq):
+            model.fail(f"{job} says that {job.fire} made it; {self.schedules.fires.keys.get(job.seq)} did")
         if job.status is not life.status:
             model.fail(f"{job} became so without a word; {life}")
         if job.fence < life.fence:

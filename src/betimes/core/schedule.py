@@ -99,7 +99,9 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
         spec, payload: the jobs it makes.
         definition: trigger and policies as JSON text (`ScheduleTerms`); a store only keeps it.
         next_fire_at: the instant of the next fire; None: there is none, or none before a job has ended.
-        version: grows with each change of the schedule and each fire; every write compares it.
+        version: grows with each change of the schedule and each fire; every write compares it. It begins with
+            the instant at which the schedule is added, so that what was seen of one that has been removed
+            since does not stand for another of the same id.
         paused: fires nothing while set.
         error: why the scheduler itself paused it; None: it did not.
         last_fire_at: the newest instant that was decided, skipped ones included.

@@ -222,7 +222,8 @@ class Store(ABC):
     ) -> bool:
         """Insert (None) or replace (the version seen) a schedule; False, and no change, if another stands.
 
-        In the same step, remember `fires`: instants that passed without a step, as while it was paused.
+        A new one keeps the version that it comes with, a replaced one gets the next. In the same step,
+        remember `fires`: instants that passed without a step, as while it was paused.
         """
 
     @abstractmethod

@@ -137,7 +137,7 @@ class Timetable:
                 return standing
             expected = None if standing is None else standing.version
             if await self._store.save_schedule(record, expected_version=expected):
-                return replace(record, version=(expected or 0) + 1)
+                return record if expected is None else replace(record, version=expected + 1)
         raise _restless(asked.id)
 
     def _note_own(self, asked: NewSchedule, standing: ScheduleRecord | None) -> None:
@@ -160,7 +160,7 @@ class Timetable:
         # A schedule that starts now or later has its start among its instants, if its trigger has.
         after = now if starts_at is None or starts_at < now else starts_at - 1
         record = self._record(asked, terms)
-        record = replace(record, next_fire_at=self._next(asked, terms, after))
+        record = replace(record, version=now, next_fire_at=self._next(asked, terms, after))
         if record.next_fire_at is None:
             _log.warning("schedule %s has no instant ahead: it will not fire", asked.id)
         return record

@@ -67,7 +67,7 @@ class Schedules:
         before = self._records.get(record.id)
         if (None if before is None else before.version) != expected_version:
             return False
-        self.put(replace(record, version=(expected_version or 0) + 1))
+        self.put(record if expected_version is None else replace(record, version=expected_version + 1))
         self.remember(record.id, fires)
         return True
 

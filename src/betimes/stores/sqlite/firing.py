@@ -43,7 +43,8 @@ def save(turn: Turn, record: ScheduleRecord, expected_version: int | None, fires
     stands = _standing(turn, (record.id,)).get(record.id)
     if (None if stands is None else stands.version) != expected_version:
         return False
-    record = replace(record, version=(expected_version or 0) + 1)
+    if expected_version is not None:
+        record = replace(record, version=expected_version + 1)
     turn.sql.execute(SAVE_SCHEDULE, schedule_row(record, turn.specs))
     ADD_FIRE.write(turn.sql, [fire_row(record.id, fire) for fire in fires])
     turn.hints.add(Hint.FIRE)
