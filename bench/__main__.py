@@ -80,6 +80,11 @@ def main() -> int:
     """Measure, print, and write the document if asked; 1 if a run failed."""
     arguments = _arguments()
     folder = arguments.folder or Path(tempfile.gettempdir())
+    with tempfile.TemporaryDirectory(prefix="betimes-bench-", dir=folder) as own:
+        return _measure(arguments, Path(own))
+
+
+def _measure(arguments: argparse.Namespace, folder: Path) -> int:
     plan = Plan(folder=folder, rounds=arguments.runs, is_quick=arguments.quick, say=_say)
     began = time.monotonic()
     found = conditions.look(folder)

@@ -157,12 +157,14 @@ class Plan:
         is_quick: smaller work and two rounds: to see that everything runs, not to report.
         folder: where files are made; it should be on the disk whose fsync counts.
         say: told of each step.
+        prepared: the folders that have been prepared, by how; rows that ask for the same share one.
     """
 
     folder: Path
     rounds: int | None = None
     is_quick: bool = False
     say: Callable[[str], None] = print
+    prepared: dict[str, str] = field(default_factory=dict)
 
     def rounds_of(self, row: Row) -> int:
         """Return how many rounds a row gets."""
@@ -172,17 +174,25 @@ class Plan:
 def measure(row: Row, plan: Plan) -> Measured:
     """Run a row's contenders in turns."""
     runs: dict[str, list[dict[str, float]] | None] = {each.name: [] for each in row.contenders}
-    with tempfile.TemporaryDirectory(prefix=f"betimes-{row.name}-", dir=plan.folder) as shared:
-        if row.prepare is not None:
-            plan.say(f"{row.name}: preparing")
-            params = {**row.prepare_params, **(row.prepare_quick if plan.is_quick else {})}
-            run_once(row.prepare, params | {"shared": shared}, folder=plan.folder)
-        rounds = plan.rounds_of(row)
-        for number in range(rounds):
-            for contender in _rotated(row.contenders, number):
-                _take_turn(contender, runs, plan, shared=shared if row.prepare else None)
-            plan.say(f"{row.name}: round {number + 1} of {rounds}: {_last(row, runs)}")
+    shared = None if row.prepare is None else _prepared(row, row.prepare, plan)
+    rounds = plan.rounds_of(row)
+    for number in range(rounds):
+        for contender in _rotated(row.contenders, number):
+            _take_turn(contender, runs, plan, shared=shared)
+        plan.say(f"{row.name}: round {number + 1} of {rounds}: {_last(row, runs)}")
     return Measured(row, runs)
+
+
+def _prepared(row: Row, prepare: str, plan: Plan) -> str:
+    """Return the folder of a row, filled for it or for one before that asked for the same."""
+    params = {**row.prepare_params, **(row.prepare_quick if plan.is_quick else {})}
+    key = f"{prepare} {params}"
+    if key not in plan.prepared:
+        plan.say(f"{row.name}: preparing")
+        made = tempfile.mkdtemp(prefix=f"betimes-{row.name}-", dir=plan.folder)
+        run_once(prepare, params | {"shared": made}, folder=plan.folder)
+        plan.prepared[key] = made
+    return plan.prepared[key]
 
 
 def _rotated(contenders: tuple[Contender, ...], by: int) -> Iterable[Contender]:

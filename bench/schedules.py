@@ -104,6 +104,7 @@ START = Row(
 
 IDLE_FILE = f"{OURS}, SQLite"
 IDLE_MEMORY = f"{OURS}, memory"
+IDLE_FEW = f"{OURS}, SQLite, 1 schedule"
 IDLE = Row(
     name="schedule-idle",
     section="schedules",
@@ -113,6 +114,7 @@ IDLE = Row(
     unit="%",
     contenders=(
         _ours(IDLE_FILE, "idle", {"seconds": 0.5}, seconds=10.0),
+        _ours(IDLE_FEW, "idle", {"seconds": 0.5}, "variant", seconds=10.0, pending=1, is_durable=True),
         _ours(IDLE_MEMORY, "idle", {"seconds": 0.5, "pending": 1_000}, "variant", seconds=10.0, pending=MANY),
         _three(
             "memory", "idle", {"seconds": 0.5, "pending": 100}, seconds=10.0, pending=5_000, is_durable=False
@@ -137,7 +139,11 @@ IDLE = Row(
             is_durable=True,
         ),
     ),
-    targets=(Target(at_most=1), Target(of=IDLE_MEMORY, at_most=1)),
+    targets=(
+        Target(at_most=1),
+        Target(of=IDLE_MEMORY, at_most=1),
+        Target(against=IDLE_FEW, at_most=1.5),
+    ),
     rounds=3,
     prepare="ours.recurring:fill_shared",
     prepare_params={"schedules": MANY},

@@ -136,6 +136,13 @@ def start(folder: Path, shared: Path) -> dict[str, float]:
     return asyncio.run(main())
 
 
+def _place(pending: int, folder: Path, *, is_durable: bool, shared: Path | None) -> Path | None:
+    """Return where a run's file is, with what is in it already; None: in memory."""
+    if pending:
+        return folder if is_durable else None
+    return _own_copy(shared, folder)
+
+
 @asynccontextmanager
 async def _running(pending: int, place: Path | None) -> AsyncIterator[_Program]:
     """Have a scheduler run beside so many pending schedules."""
@@ -145,18 +152,21 @@ async def _running(pending: int, place: Path | None) -> AsyncIterator[_Program]:
         yield program
 
 
-def idle(seconds: float, folder: Path, pending: int = 0, shared: Path | None = None) -> dict[str, float]:
+def idle(
+    seconds: float, folder: Path, pending: int = 0, *, is_durable: bool = False, shared: Path | None = None
+) -> dict[str, float]:
     """Return the processor's share that a scheduler takes whose schedules all wait.
 
     Args:
         seconds: for how long it is looked at.
         folder: where the file of a run is made.
-        pending: how many schedules to add in memory.
+        pending: how many schedules to add; with them, `shared` is left alone.
+        is_durable: add them to a file; otherwise in memory.
         shared: a folder with a file that holds them already.
     """
 
     async def main() -> dict[str, float]:
-        async with _running(pending, _own_copy(shared, folder)):
+        async with _running(pending, _place(pending, folder, is_durable=is_durable, shared=shared)):
             await asyncio.sleep(IDLE_LOOK_S)
             return await idle_share(seconds)
 
@@ -177,7 +187,7 @@ def fires(
     """
 
     async def main() -> dict[str, float]:
-        place = (folder if is_durable else None) if pending else _own_copy(shared, folder)
+        place = _place(pending, folder, is_durable=is_durable, shared=shared)
         async with _running(pending, place) as program:
             await program.add("often", every(PERIOD_S))
             return await program.tally.cost_of("ran", fires)
