@@ -22,9 +22,9 @@ from tests.simulation.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS: dict[StoreKind, str] = {
-    "memory": "0-13,80-91",
-    "sqlite": "24-27,76-79",
-    "sqlite-each": "32-35,80-83",
+    "memory": "0-17,80-95",
+    "sqlite": "24-28,75-79",
+    "sqlite-each": "32-36,80-84",
 }
 """Of each hundred, those from 60 on are worlds with schedules."""
 GIVEN = os.environ.get("BETIMES_SIMULATION_SEEDS")
