@@ -17,7 +17,8 @@ PATIENCE_S = 0.5
 """Far longer than calls take in the calm, and shorter than what makes up for a lost wake-up by chance."""
 
 LOOK_EVERY_S = 0.2
-WAITER_PATIENCE_S = 2.0
+LONGER_PATIENCE_S = 2.0
+"""For those who wait for an end, and for schedules that are due: several calls lie in between."""
 
 
 class Progress:
@@ -50,7 +51,8 @@ class Progress:
             standing |= self._witness.schedules.complaints(self._schedules())
         self._since = {key: self._since.get(key, now) for key in standing}
         for key, since in self._since.items():
-            patience_s = WAITER_PATIENCE_S if len(key) == 2 else PATIENCE_S
+            is_of_a_version = len(key) == 3
+            patience_s = PATIENCE_S if is_of_a_version else LONGER_PATIENCE_S
             if now - since > patience_s:
                 self._witness.model.fail(f"for {now - since:.2f} s in the calm, {standing[key]}")
 
