@@ -7,6 +7,7 @@ writer (see `writer`), every look through the reader; this class only says which
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -53,8 +54,8 @@ class SqliteStore(Store):
     Args:
         path: the file; it is created (for its user alone) when the store is opened.
         clock: where time comes from; its boot clock counts the leases.
-        inline: carry every call out at once, in the calling thread: for simulations on virtual time. Leases
-            are then prolonged by `beat` alone, and other processes' changes are not noticed.
+        inline: carry every call out at once, in the calling thread, as is done on a loop of virtual time in
+            any case. Leases are then prolonged by `beat` alone, and others' changes are found by polling.
         is_gone: tells whether a worker's process has ended, so that its jobs need not wait for its lease.
         max_stall_us: a worker that has not beaten for this long is left to lose its lease.
         busy_timeout_s: how long to wait for somebody else's lock before `StoreUnavailable`.
@@ -97,6 +98,8 @@ class SqliteStore(Store):
         """Open the file, creating what an empty one needs."""
         if self._writer is not None:
             raise ConfigurationError(f"the store {self._where.path} is open already: close it first")
+        # A loop that jumps from timer to timer does not wait for what a thread has not answered yet.
+        is_inline = self._inline or getattr(asyncio.get_running_loop(), "is_virtual", False)
         writer = Writer(
             WriterSettings(
                 where=self._where,
@@ -105,11 +108,11 @@ class SqliteStore(Store):
                 max_stall_us=self._max_stall_us,
                 tell=self._tell,
                 is_heard=lambda: bool(self._subscribers),
-                is_inline=self._inline,
+                is_inline=is_inline,
             )
         )
         is_wal = await writer.open(strategy=strategy)
-        reader = Reader(self._where, self._specs, is_inline=self._inline)
+        reader = Reader(self._where, self._specs, is_inline=is_inline)
         try:
             await reader.open(is_wal=is_wal)
         except BaseException:
