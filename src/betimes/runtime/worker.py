@@ -33,6 +33,7 @@ from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, S
 from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
+from betimes.runtime.giving_way import let_others_run
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.settings import Settings
@@ -231,8 +232,11 @@ class Worker:
 
     async def _catch_up(self) -> None:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
-        if self._failures:
+        if self.state.has_held:
+            await let_others_run()  # what ends just now has ended before anything is due
+        if self._failures or self._reports:
             await self._exchange(claims=False)
+        if self._failures:
             self.chores.hurry(self.upkeep.beat)
         await self.chores.run_due(self._loop.time())
 
@@ -258,11 +262,10 @@ class Worker:
         when = self.chores.next_wake(is_idle=not self.state.has_held)
         if self._next_at is not None:
             when = min(when, now + (self._next_at - self._store.now()) / 1_000_000)
-        timer = self._timer
-        if timer is not None:
-            if now < timer.when() <= when and not timer.cancelled():
+        if self._timer is not None:
+            if now < self._timer.when() <= when and not self._timer.cancelled():
                 return
-            timer.cancel()
+            self._timer.cancel()
         self._timer = self._loop.call_at(max(when, now), self.awaken)
 
     def awaken(self) -> None:
