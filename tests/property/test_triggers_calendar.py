@@ -45,9 +45,7 @@ def test_an_aligned_interval_is_on_its_grid_and_skips_nothing(
 
 
 @given(PERIODS, INSTANTS, INSTANTS)
-def test_an_anchored_interval_begins_at_its_anchor(
-    period: timedelta, anchor: int, after: int
-) -> None:
+def test_an_anchored_interval_begins_at_its_anchor(period: timedelta, anchor: int, after: int) -> None:
     size = period // timedelta(microseconds=1)
     found = every(period).anchored(anchor).next_us(after)
     if found is None:

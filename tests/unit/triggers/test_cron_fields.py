@@ -40,13 +40,13 @@ def test_with_seconds_there_are_six_fields_and_seconds_stand_first() -> None:
 @pytest.mark.parametrize(
     ("expr", "field", "text", "said"),
     [
-        ("60 * * * *", "minute", "60", "60 is not in 0–59"),
-        ("0 24 * * *", "hour", "24", "24 is not in 0–23"),
-        ("0 0 0 * *", "day-of-month", "0", "0 is not in 1–31"),
-        ("0 0 32 * *", "day-of-month", "32", "32 is not in 1–31"),
-        ("0 0 1 0 *", "month", "0", "0 is not in 1–12"),
-        ("0 0 1 13 *", "month", "13", "13 is not in 1–12"),
-        ("0 0 * * 8", "day-of-week", "8", "8 is not in 0–7"),
+        ("60 * * * *", "minute", "60", "60 is not in 0-59"),
+        ("0 24 * * *", "hour", "24", "24 is not in 0-23"),
+        ("0 0 0 * *", "day-of-month", "0", "0 is not in 1-31"),
+        ("0 0 32 * *", "day-of-month", "32", "32 is not in 1-31"),
+        ("0 0 1 0 *", "month", "0", "0 is not in 1-12"),
+        ("0 0 1 13 *", "month", "13", "13 is not in 1-12"),
+        ("0 0 * * 8", "day-of-week", "8", "8 is not in 0-7"),
         ("*/0 * * * *", "minute", "*/0", "from 1 on"),
         ("*/x * * * *", "minute", "*/x", "from 1 on"),
         ("5-5/0 * * * *", "minute", "5-5/0", "from 1 on"),
@@ -67,26 +67,26 @@ def test_with_seconds_there_are_six_fields_and_seconds_stand_first() -> None:
         ("0 0 * * 1/2", "day-of-week", "1/2", "write 1-6/2"),
         ("0,15, * * * *", "minute", "0,15,", "comma too many"),
         (",15 * * * *", "minute", ",15", "comma too many"),
-        ("1--5 * * * *", "minute", "1--5", "'-5' is no number 0–59"),
+        ("1--5 * * * *", "minute", "1--5", "'-5' is no number 0-59"),
         ("-5 * * * *", "minute", "-5", "a number is missing"),
-        ("1.5 * * * *", "minute", "1.5", "'1.5' is no number 0–59"),
-        ("** * * * *", "minute", "**", "'**' is no number 0–59"),
+        ("1.5 * * * *", "minute", "1.5", "'1.5' is no number 0-59"),
+        ("** * * * *", "minute", "**", "'**' is no number 0-59"),
         ("*/5/2 * * * *", "minute", "*/5/2", "from 1 on"),
         ("0 0 1 january *", "month", "january", "one of jan, feb, mar"),
         ("0 0 * * foo", "day-of-week", "foo", "one of sun, mon, tue"),
-        ("mon * * * *", "minute", "mon", "'mon' is no number 0–59"),
-        ("0 0 * * 1#6", "day-of-week", "1#6", "1–5"),
-        ("0 0 * * 1#0", "day-of-week", "1#0", "1–5"),
+        ("mon * * * *", "minute", "mon", "'mon' is no number 0-59"),
+        ("0 0 * * 1#6", "day-of-week", "1#6", "1-5"),
+        ("0 0 * * 1#0", "day-of-week", "1#0", "1-5"),
         ("0 0 * * 1-3#2", "day-of-week", "1-3#2", "'1-3' is neither"),
-        ("0 0 * * 9#2", "day-of-week", "9#2", "9 is not in 0–7"),
-        ("0 0 * * 8L", "day-of-week", "8l", "8 is not in 0–7"),
+        ("0 0 * * 9#2", "day-of-week", "9#2", "9 is not in 0-7"),
+        ("0 0 * * 8L", "day-of-week", "8l", "8 is not in 0-7"),
         ("0 0 * * L", "day-of-week", "l", "satL"),
         ("0 0 L-3 * *", "day-of-month", "l-3", "not supported"),
         ("0 0 W * *", "day-of-month", "w", "a number is missing"),
-        ("0 0 32W * *", "day-of-month", "32w", "32 is not in 1–31"),
+        ("0 0 32W * *", "day-of-month", "32w", "32 is not in 1-31"),
         ("0 0 1-5W * *", "day-of-month", "1-5w", "'1-5' is no number"),
         ("0 0 ? * 1", "day-of-month", "?", "write * instead"),
-        ("H * * * *", "minute", "h", "'h' is no number 0–59"),
+        ("H * * * *", "minute", "h", "'h' is no number 0-59"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_text_and_what_to_write(
@@ -101,7 +101,7 @@ def test_a_wrong_field_is_named_with_its_text_and_what_to_write(
 
 def test_a_wrong_second_is_named_too() -> None:
     error = refused("61 0 9 * * *", seconds=True)
-    assert (error.field, error.text, error.allowed) == ("second", "61", "0–59")
+    assert (error.field, error.text, error.allowed) == ("second", "61", "0-59")
 
 
 @pytest.mark.parametrize("expr", ["@reboot", "@fortnightly", "@", "@daily *", "@Every 5m"])

@@ -56,16 +56,16 @@ class Field:
     @property
     def allowed(self) -> str:
         """What may stand here, in words."""
-        names = f", {self.names[0]}–{self.names[-1]}" if self.names else ""
-        return f"{self.low}–{self.high}{names}{self.forms}"
+        names = f", {self.names[0]}-{self.names[-1]}" if self.names else ""
+        return f"{self.low}-{self.high}{names}{self.forms}"
 
 
 SECOND = Field(name="second", low=0, high=59)
 MINUTE = Field(name="minute", low=0, high=59)
 HOUR = Field(name="hour", low=0, high=23)
-DAY = Field(name="day-of-month", low=1, high=31, forms=", L, LW, 1W–31W")
+DAY = Field(name="day-of-month", low=1, high=31, forms=", L, LW, 1W-31W")
 MONTH = Field(name="month", low=1, high=12, names=MONTH_NAMES)
-WEEKDAY = Field(name="day-of-week", low=0, high=7, names=DAY_NAMES, forms=", 1#1–7#5, 0L–7L")
+WEEKDAY = Field(name="day-of-week", low=0, high=7, names=DAY_NAMES, forms=", 1#1-7#5, 0L-7L")
 
 FIELDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
@@ -200,7 +200,7 @@ def _special(field: Field, item: str) -> _Item | None:
     if field is WEEKDAY and "#" in item:
         day, _, nth = item.partition("#")
         if nth not in {"1", "2", "3", "4", "5"}:
-            _refuse(field, item, "after # stands which one of the month it is, 1–5")
+            _refuse(field, item, "after # stands which one of the month it is, 1-5")
         return _Item(text=f"{_number(field, day, item)}#{nth}")
     if field is WEEKDAY and item.endswith("l") and item != "l":
         return _Item(text=f"{_number(field, item[:-1], item)}l")
@@ -241,7 +241,7 @@ def _number(field: Field, text: str, item: str) -> int:
         _refuse(field, item, _advice(field, text))
     value = int(text)
     if not field.low <= value <= field.high:
-        _refuse(field, item, f"{value} is not in {field.low}–{field.high}")
+        _refuse(field, item, f"{value} is not in {field.low}-{field.high}")
     return value
 
 
@@ -254,9 +254,9 @@ def _advice(field: Field, text: str) -> str:
         return "write sat for Saturdays, or satL for the last Saturday of the month"
     if field.names:
         return (
-            f"{shown(text)} is neither a number {field.low}–{field.high} nor one of {', '.join(field.names)}"
+            f"{shown(text)} is neither a number {field.low}-{field.high} nor one of {', '.join(field.names)}"
         )
-    return f"{shown(text)} is no number {field.low}–{field.high}"
+    return f"{shown(text)} is no number {field.low}-{field.high}"
 
 
 def _step(field: Field, item: str, text: str, width: int) -> int:
@@ -293,7 +293,7 @@ def _named(field: Field, value: int) -> str:
 
 def _refuse(field: Field, item: str, advice: str) -> NoReturn:
     raise InvalidTrigger(
-        f"the {field.name} field ({field.low}–{field.high}) of a cron expression cannot be {shown(item)}: "
+        f"the {field.name} field ({field.low}-{field.high}) of a cron expression cannot be {shown(item)}: "
         f"{advice}",
         field=field.name,
         text=item,
