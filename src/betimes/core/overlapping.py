@@ -119,10 +119,10 @@ def _settled(
     if skip is not None:
         fires.append(skip)
     delay_us = advance.record.delay_us
-    overlaps = advance.overlap is ALLOW
+    may_overlap = advance.overlap is ALLOW
     # One value is made of all that changes, since 10,000 schedules may be due at once.
     changes = _counted(advance, fires)
-    changes["jobs"] = () if overlaps else tuple(job.seq for job in live)
+    changes["jobs"] = () if may_overlap else tuple(job.seq for job in live)
     if not advance.by_hand:
         changes |= {"next_fire_at": advance.next_fire_at, "held_at": None, "awaits": None}
         if delay_us is not None and not runs:
@@ -133,7 +133,7 @@ def _settled(
         runs=tuple(runs),
         cancels=cancels,
         fires=tuple(fires),
-        keeps_jobs=not overlaps,
+        keeps_jobs=not may_overlap,
         awaits_run=delay_us is not None and not advance.by_hand,
     )
 
