@@ -372,3 +372,31 @@ def test_a_run_sees_what_it_was_scheduled_for_in_every_attempt(store: StoreMaker
             assert seen == [(1, 60), (2, 60), (3, 60)]
 
     world.play(main)
+
+
+def test_a_schedule_that_is_added_while_the_next_fire_is_looked_up_is_not_overlooked(
+    store: StoreMaker,
+) -> None:
+    world = World(store)
+
+    async def main() -> None:
+        async with world.working() as work:
+            await work.add(every("1h"), "slow")
+            next_fire, looks = work.scheduler._store.next_fire, 0
+
+            async def overtaken() -> int | None:
+                nonlocal looks
+                found = await next_fire()
+                looks += 1
+                if looks == 2:  # a tick looks at its begin for what is due, and at its end for what is next
+                    await work.add(every("1m"), "quick")
+                return found  # as it was before
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(work.scheduler._store, "next_fire", overtaken)
+                await work.add(every("2h"), "other")
+                await pass_time(61)
+            assert looks > 2
+            assert world.planned == [60]
+
+    world.play(main)

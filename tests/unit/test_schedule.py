@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.plots import MINUTE, S, record
 
-from betimes.core.schedule import Advance, FireOutcome, Missed, Overlap, ScheduleRecord, delayed, followed
+from betimes.core.schedule import Advance, FireOutcome, ScheduleRecord, delayed, followed
 
 
 def test_the_end_of_a_job_lets_go_of_what_is_held() -> None:
@@ -60,14 +60,6 @@ def test_a_run_by_hand_counts_also_while_it_is_paused() -> None:
     seen = record(120, paused=True)
     assert Advance(record=seen, by_hand=True).stands(seen)
     assert not Advance(record=seen).stands(seen)
-
-
-@pytest.mark.parametrize("overlap", list(Overlap))
-@pytest.mark.parametrize("missed", list(Missed))
-def test_ends_are_watched_where_they_may_move_the_schedule(overlap: Overlap, missed: Missed) -> None:
-    holds = missed is Missed.ALL and overlap is not Overlap.ALLOW
-    assert Advance(record=record(120), overlap=overlap, missed=missed).watches_ends is holds
-    assert Advance(record=record(120, delay_us=S), overlap=overlap, missed=missed).watches_ends
 
 
 def test_all_outcomes_but_two_are_skips() -> None:

@@ -177,12 +177,6 @@ class Advance(msgspec.Struct, frozen=True, kw_only=True):
     by_hand: bool = False
     moved: Mapping[Micros, str] = msgspec.field(default_factory=dict)
 
-    @property
-    def watches_ends(self) -> bool:
-        """Whether the end of its jobs matters to the schedule."""
-        holds = self.missed is Missed.ALL and self.overlap is not Overlap.ALLOW
-        return holds or self.record.delay_us is not None
-
     def stands(self, record: Standing | None) -> bool:
         """Say whether the schedule is still as it was seen, so that the step counts.
 

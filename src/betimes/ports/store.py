@@ -249,8 +249,8 @@ class Store(ABC):
         For each that does (`Advance.stands`), in one atomic turn: which of its jobs are live is looked up,
         and which of its instants were decided before; `overlapping.settle` decides; what it cancels is
         cancelled, its jobs are kept, each waiting for those it names, every instant is remembered as unique
-        for (schedule, instant), and the schedule moves on. The end of a job of which `Advance.watches_ends`
-        says so moves its schedule in the very step in which it is recorded (`schedule.followed`).
+        for (schedule, instant), and the schedule moves on. The end of a job that a schedule waits
+        for moves the schedule in the very step in which it is recorded (`schedule.followed`).
 
         Returns:
             By position what each came to; None, and no change, where another was first. And every transition

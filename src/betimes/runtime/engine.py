@@ -258,11 +258,11 @@ class Engine:
         if hint is Hint.ENDED:
             self._changed.set()
             self._lookout.hint()
-        elif firing is not None and firing.is_ticking and hint is not Hint.CANCEL:
-            pass  # a tick looks at what is due next at its end, and the worker at what there is to claim
         elif hint is Hint.FIRE:
             if firing is not None:
                 firing.hurry()
+        elif hint is Hint.WORK and firing is not None and firing.is_ticking:
+            pass  # the worker looks at what there is to claim right after the tick, in the same turn
         elif self.worker is not None and not (self.worker.is_awake and hint is Hint.WORK):
             self.worker.hear(hint)
 

@@ -73,6 +73,7 @@ class Firing:
         self._on_jump = on_jump
         self._deafen: Callable[[], None] | None = None
         self.is_ticking = False
+        self._is_heard = False
         self._loop = asyncio.get_running_loop()
         self._ahead_us = self._wall_ahead()
         # Schedules that are due, and whose trigger only another process knows.
@@ -92,7 +93,10 @@ class Firing:
             self._deafen = None
 
     def hurry(self) -> None:
-        """Have the next tick come at once."""
+        """Have the next tick come at once; one that is under way looks again by itself if need be."""
+        if self.is_ticking:
+            self._is_heard = True
+            return
         self._worker.chores.hurry(self.tick)
         self._worker.awaken()
 
@@ -107,12 +111,16 @@ class Firing:
             due = await self._due(self._store.now())
             if due:
                 await self._fire(due)
+            # What is heard from here on may be newer than what the store answers.
+            self._is_heard = False
             next_at = await self._next_at()
         except BaseException:
             self._worker.chores.hurry(self.tick)
             raise
         finally:
             self.is_ticking = False
+        if self._is_heard:
+            self.hurry()
         if next_at is not None:
             in_s = max(0.0, (next_at - self._store.now()) / 1_000_000)
             self._worker.chores.hasten(self.tick, self._loop.time() + in_s)
