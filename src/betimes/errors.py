@@ -163,6 +163,18 @@ class JobCancelled(JobError):
         self.reason = reason
 
 
+class ProcessDied(BetimesError):
+    """The process that ran a job's code died under it: killed, crashed, or ended by the code itself.
+
+    Attributes:
+        exit_code: its exit code; minus the signal's number if a signal killed it; None: not known.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class LeaseLost(BetimesError):
     """This worker's lease is over: another worker may hold its jobs; whatever it ran must stop."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias, overload
+from typing import NamedTuple, TypeAlias, overload
 
 Micros: TypeAlias = int
 """An instant: microseconds since 1970-01-01T00:00:00Z."""
@@ -168,6 +168,18 @@ class FireKey:
     by_hand: bool = False
 
 
+class Tenant(NamedTuple):
+    """Whose job it is, for `FairShareStrategy`.
+
+    Attributes:
+        name: the value that tells tenants apart.
+        cost: how far one job moves its tenant back: the larger, the smaller its share.
+    """
+
+    name: str
+    cost: int
+
+
 class Job:
     """One version of one job: the record that stores keep.
 
@@ -198,6 +210,8 @@ class Job:
         depends_on: ids of what it waits or waited for.
         key: its idempotency key.
         fire: the fire of a schedule that made it; None: no schedule did.
+        gates: keys of the limits, rates and circuit breakers that must let it pass (`limits.gate_key`).
+        tenant: whose share it takes, under fair share, and how much of it; None: the strategy has no shares.
         terms: what the submit asks of the store; None once taken.
     """
 
@@ -213,6 +227,7 @@ class Job:
         "fence",
         "finished_at",
         "fire",
+        "gates",
         "id",
         "key",
         "parked",
@@ -227,6 +242,7 @@ class Job:
         "status",
         "submitted_at",
         "superseded",
+        "tenant",
         "terms",
         "unmet",
         "worker",
@@ -270,6 +286,8 @@ class Job:
         self.depends_on: tuple[str, ...] = ()
         self.key: str | None = None
         self.fire: FireKey | None = None
+        self.gates: tuple[str, ...] = ()
+        self.tenant: Tenant | None = None
         self.terms = terms
 
     @property

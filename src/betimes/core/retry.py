@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypedDict, cast
 
@@ -146,6 +146,17 @@ class RetryPolicy:
             return False
         return isinstance(error, (JobTimedOut, *self.retry_on))
 
+    def should_retry_named(self, classes: Collection[str], attempt: int) -> bool:
+        """Return `should_retry` for an error of another process, of which only names are here.
+
+        Args:
+            classes: `module.qualname` of its class and of those it is derived from.
+            attempt: the attempt that has just ended, from 1.
+        """
+        if attempt >= self.max_attempts or _has_any(classes, (NonRetryableError, PayloadError, *self.never)):
+            return False
+        return _has_any(classes, (JobTimedOut, *self.retry_on))
+
     def to_stored(self) -> StoredRetry:
         """Return the numbers as plain JSON data; exception classes stay with the task."""
         return {
@@ -186,6 +197,15 @@ class RetryPolicy:
                 f"stored retry policy {shown(dict(stored))} is damaged: {error}"
             ) from error
         return cls(**numbers, retry_on=task_policy.retry_on, never=task_policy.never)
+
+
+def class_name(kind: type) -> str:
+    """Return the name by which a class is known in other processes of the same program."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _has_any(names: Collection[str], kinds: Iterable[type]) -> bool:
+    return any(class_name(kind) in names for kind in kinds)
 
 
 def _attempts(value: object, name: str) -> int:

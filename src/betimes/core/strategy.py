@@ -13,11 +13,9 @@ from typing import Any, Protocol
 
 from betimes.core.job import Micros
 from betimes.core.priority import HIGHEST_PRIORITY
+from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
-
-SMALLEST_KEY = -(2**63)
-LARGEST_KEY = 2**63 - 1
 
 _LAST_INSTANT: Micros = 253_402_300_800_000_000  # the end of the year 9999
 

@@ -27,7 +27,7 @@ class LoopExecutor(Executor):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_factory = False
 
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+    def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
         self._ended = ended
         self._loop = loop = asyncio.get_running_loop()

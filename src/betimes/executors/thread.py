@@ -32,7 +32,7 @@ class ThreadExecutor(Executor):
         self._name = name
         self._pool: _Pool | None = None
 
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+    def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop for the outcomes."""
         self._pool = _Pool(self.slots, self._name, ended, asyncio.get_running_loop())
 

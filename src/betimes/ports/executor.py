@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from betimes.core.job import Job
     from betimes.core.outcome import Outcome
+    from betimes.core.remote import Answer, Call
 
 
 class Run(Protocol):
@@ -35,14 +36,27 @@ class Run(Protocol):
     def raised(self, error: BaseException) -> Outcome:
         """Turn an exception into an outcome that keeps nothing of it alive; from any thread."""
 
+    def call(self) -> Call:
+        """Return what another process needs to run the code."""
+
+    def answered(self, answer: Answer) -> Outcome:
+        """Turn what another process says of the end of the code into an outcome."""
+
+    def progressed(self, done: float, total: float | None) -> None:
+        """Note how far the code says it is."""
+
+    def write_log(self, text: str, *, source: str = "log", level: int = 20) -> None:
+        """Add lines to the job's log: what the code logs, or prints; from any thread."""
+
 
 class Executor(ABC):
     """Runs attempts of one lane; decides nothing about their jobs.
 
     Obligations: for each started run, `ended(run, outcome)` is called exactly once, on the event loop, and
     not before its code has returned (or its process is dead). Neither `start` nor `cancel` blocks, or
-    raises for what the code does. The slots are the caller's to count: it starts no more than `slots` runs
-    that have not ended. `cancel` may come at any time after `start`, and more than once.
+    raises for what the code does. The slots are the caller's to count: it starts no more than `slots` and
+    `ahead` runs that have not ended. `cancel` may come at any time after `start`, and more than once; a run
+    that has not begun by then never does, and ends at once.
     """
 
     lane: str
@@ -51,9 +65,23 @@ class Executor(ABC):
     slots: int
     """The most runs at once."""
 
+    tells_begun = False
+    """Whether runs may have to wait after `start`: then `begun` is called for each as its code begins."""
+
+    @property
+    def ahead(self) -> int:
+        """How many runs it takes beyond its slots at present, to have the next one at hand; 0 unless it is
+        sure that they will not have to wait for long."""
+        return 0
+
     @abstractmethod
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
-        """Make ready, on the event loop that is running."""
+    def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
+        """Make ready, on the event loop that is running.
+
+        Args:
+            ended: is told of the end of each run.
+            begun: is told when the code of a run begins, if `tells_begun`.
+        """
 
     @abstractmethod
     def start(self, run: Run) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
+    from betimes.core.limits import GateTerms, GateView
+    from betimes.core.log import LogLine, LogPage
     from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
     from betimes.ports.values import (
         Beat,
@@ -37,6 +39,9 @@ class Store(ABC):
     - *Guard*: an event about an attempt counts only under the job's fence (P7); fences only grow (P6).
     - *Dependencies*: when a job ends, in the same step each job that waits for it is released or cancelled,
       recursively (P15). *Versions*: at most one version of an id can start.
+    - *Gates* (`core.limits`): no job is claimed unless all its gates let it pass; its permits are held until
+      its code has returned or its worker's lease is over, whichever way either comes about.
+    - *Tenants* (`core.shares`): a job that has one, and no sort key yet, gets it when it first becomes READY.
     - *Answers* come in the order in which the steps were made, so that a job's submit is heard of before its
       claim, and listeners hear of everything in order.
     - A `Job` given as a reference means that version (`seq`), and a store answers with its present state;
@@ -49,11 +54,12 @@ class Store(ABC):
     """Whether jobs outlive the process."""
 
     @abstractmethod
-    async def open(self, *, strategy: str) -> None:
+    async def open(self, *, strategy: str | None) -> None:
         """Make the store ready, creating what an empty one needs.
 
         Args:
-            strategy: the strategy's stored name; an empty store remembers it.
+            strategy: the strategy's stored name; an empty store remembers it. None: whichever it was made
+                with, to `rekey` it.
 
         Raises:
             ConfigurationError: the store was made with another strategy, or cannot be used (the text says
@@ -92,6 +98,7 @@ class Store(ABC):
         Raises:
             DuplicateJob: a live job has the id (or two of the batch share it), without `replace`.
             UnknownJob: a dependency is not there.
+            ConfigurationError: the terms of one of its gates were never declared.
             DependencyCycle: jobs of the batch wait for each other, by their ids, in a circle.
             ConfigurationError: a key stands for another task or other arguments.
             StoreUnavailable: not now.
@@ -122,7 +129,10 @@ class Store(ABC):
 
     @abstractmethod
     async def ahead(self, job: Job, *, most: int = 1000) -> int:
-        """Count the claimable jobs of the same queue and lane that go before this one, up to `most`."""
+        """Count the claimable jobs of the same queue and lane that go before this one, up to `most`.
+
+        Of lines that wait at a gate, none counts but those ahead of it in its own line.
+        """
 
     @abstractmethod
     async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
@@ -167,15 +177,27 @@ class Store(ABC):
         """End a worker's lease: what it still holds is given back at once. Twice is fine."""
 
     @abstractmethod
-    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+    async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a worker's lease and compare what it holds (`seq` → fence) with the store's rows.
 
         Never to be called while an `exchange` of the same worker that claims is on its way.
+
+        Args:
+            worker: the id it registered under.
+            held: the attempts whose outcome is not known yet.
+            running: those whose outcome is recorded, or not wanted, while their code still runs: they keep
+                their permits. Permits of any other attempt of this worker are given back.
         """
 
     @abstractmethod
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         """Take reports of ended attempts, promote and expire what is due, then claim, in one atomic turn.
+
+        A report gives back its attempt's permits if its code has returned (`Report.has_returned`), and its
+        tokens if it never began (`Report.has_begun`). `returned` names attempts (`seq`, fence) that were
+        reported earlier and whose code has returned since.
 
         Steps of promotion and expiry are bounded; what is left comes with the next turn (`next_at` says so).
         Nothing is claimed for a worker whose lease is over, from a paused queue, or in a lane not asked for.
@@ -185,6 +207,7 @@ class Store(ABC):
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
         """Take back what workers hold whose lease is over: jobs of these tasks only, a bounded number.
 
+        All their permits are free at once, also those of tasks that are not known here.
         One compare-and-set per job (fence, expired lease): never a finished or re-claimed job.
         """
 
@@ -213,6 +236,69 @@ class Store(ABC):
     @abstractmethod
     async def paused_queues(self) -> frozenset[str]:
         """Return the paused queues' names."""
+
+    # gates
+
+    @abstractmethod
+    async def declare_gates(self, terms: Sequence[GateTerms]) -> None:
+        """Keep the rules that the code declares, before jobs under them are submitted.
+
+        Gates that exist go by them at once, unless `change_gates` has given them others.
+        """
+
+    @abstractmethod
+    async def change_gates(self, rule: str, terms: GateTerms | None) -> GateTerms | None:
+        """Have all gates of a rule (`GateTerms.rule`) go by other rules, until this is called with None.
+
+        Returns:
+            The rules by which they go now; None, and no change: nothing was ever declared under this name.
+        """
+
+    @abstractmethod
+    async def trip(self, key: str, *, is_open: bool) -> None:
+        """Open the circuit of a breaker from now on, or close it; nothing if it was never declared.
+
+        A job of it that began after the trip and succeeds closes it, too.
+        """
+
+    @abstractmethod
+    async def gates(self, keys: Sequence[str], *, most: int = 100) -> list[GateView]:
+        """Show these gates as they stand, with the first holders and waiters; `most` of each."""
+
+    @abstractmethod
+    async def gates_under(self, rule: str | None, *, limit: int = 1000) -> list[GateView]:
+        """Show the gates of a rule (None: of all) that are in use, by key, without holders and waiters.
+
+        A rule that was declared and of which no gate is in use shows as one at rest, without a value.
+        """
+
+    # the jobs' logs
+
+    @abstractmethod
+    async def write_log(self, pages: Sequence[LogPage]) -> None:
+        """Add lines to jobs' logs, each page only if its fence is the job's; the newest lines stay."""
+
+    @abstractmethod
+    async def log(self, job: Job, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """Return the lines of a version's log whose number is larger than `after`, in order, at most `limit`."""
+
+    # the order
+
+    @abstractmethod
+    async def rekey(self, *, strategy: str, assign: Callable[[Job], None]) -> int:
+        """Order all live jobs by another strategy, in one atomic step, and remember it.
+
+        Args:
+            strategy: its stored name.
+            assign: writes `sort_key` and `tenant` into a job's record; those with a tenant are tagged anew, in
+                the order of submission.
+
+        Returns:
+            How many jobs were ordered anew.
+
+        Raises:
+            ConfigurationError: a worker is registered whose lease holds; nothing has changed.
+        """
 
     # schedules
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from betimes.core.events import Event
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
+    from betimes.core.queue_shares import QueueShares
     from betimes.core.schedule import ScheduleRecord
     from betimes.core.transition import Transition
 
@@ -46,9 +47,14 @@ class Report:
         job: what it is an attempt of.
         fence: the fence it was claimed under.
         event: what happened.
+        has_begun: whether any of its code has run; a claim that began nothing gives its tokens back.
+        has_returned: whether its code has ended; until then its permits are held.
     """
 
+    # The two last stand on the class: only an attempt's code runs, and that class has its own.
     __slots__ = ("event", "fence", "job")
+    has_begun: bool = True
+    has_returned: bool = True
 
     def __init__(self, job: Job, fence: int, event: Event) -> None:
         """Report an event about the attempt that holds the job under this fence."""
@@ -66,6 +72,7 @@ class ClaimRequest:
         limit: the most jobs in all.
         lanes: free slots of each executor; a lane not named is not served.
         queues: the queues served; None: all.
+        shares: by what shares those queues are served; None: by the strategy's order alone.
         hold: ids not to be taken now, in whatever version, since earlier code of theirs still runs here.
     """
 
@@ -74,6 +81,7 @@ class ClaimRequest:
     lanes: Mapping[str, int]
     queues: tuple[str, ...] | None = None
     hold: Collection[str] = ()
+    shares: QueueShares | None = None
 
 
 @dataclass(slots=True)
@@ -85,8 +93,8 @@ class Exchange:
             sent before); None: the report was stale and nothing at all has changed.
         claimed: the jobs taken, RUNNING under the worker's lease, in the order (sort_key, seq).
         changes: every other transition made on the way: promoted, expired, released, cascaded.
-        next_at: the earliest instant at which waiting alone makes something claimable or expired; None: no
-            such.
+        next_at: the earliest instant at which waiting alone makes something claimable or expired, a gate's
+            next token included; None: no such.
     """
 
     steps: list[Transition | None] = field(default_factory=list)

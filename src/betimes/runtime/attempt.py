@@ -8,11 +8,14 @@ from typing import Any
 
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Succeeded
 from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, Micros
-from betimes.core.outcome import AskedToSnooze, Outcome, Raised, outcome_of
+from betimes.core.log import INFO
+from betimes.core.outcome import AskedToCancel, AskedToSnooze, Outcome, Raised, outcome_of
+from betimes.core.remote import Answer, Call, Returned, Threw, WantsCancel, WantsSnooze
 from betimes.core.task import TaskDefinition
-from betimes.errors import JobTimedOut
+from betimes.errors import JobTimedOut, ProcessDied
 from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
+from betimes.runtime.logbook import LogBook
 
 
 class Refusal(Report):
@@ -23,6 +26,7 @@ class Refusal(Report):
     """
 
     __slots__ = ("number",)
+    has_begun = False
 
     def __init__(self, job: Job, event: Event) -> None:
         """Send the job back with this event."""
@@ -40,6 +44,7 @@ class Attempt(Report):
         job, seq, fence, number, lane, claimed_at: what was claimed, and when by the store's clock.
         event: how it ended; until it is known, that it was given back.
         task: the task's definition here.
+        book: where the lines of its log are gathered.
         context: the context variables its code sees: none but `current_attempt`.
         handle: the executor's own.
         timeout_s: its timeout; None: none.
@@ -62,8 +67,9 @@ class Attempt(Report):
     has_returned = False
     progress: tuple[float, float | None] | None = None
 
-    def __init__(self, job: Job, task: TaskDefinition, started: float) -> None:
+    def __init__(self, job: Job, task: TaskDefinition, started: float, book: LogBook) -> None:
         """Begin the attempt that was claimed with this record."""
+        self.book = book
         spec = job.spec
         self.job = job
         self.seq = job.seq
@@ -100,11 +106,52 @@ class Attempt(Report):
 
     def raised(self, error: BaseException) -> Outcome:
         """Turn an exception into an outcome that keeps nothing of it alive."""
-        outcome = outcome_of(error, self.task.policy_of(self.job.spec), self.number)
+        return self._may_snooze(outcome_of(error, self.task.policy_of(self.job.spec), self.number))
+
+    def _may_snooze(self, outcome: Outcome) -> Outcome:
         if isinstance(outcome, AskedToSnooze) and self.job.spec.at_most_once:
             message = "the job may start only once (delivery='at_most_once'), so it cannot run again later"
             return Raised(ErrorInfo(type="betimes.errors.Snooze", message=message), may_retry=False)
         return outcome
+
+    def call(self) -> Call:
+        """Return what another process needs to run the code."""
+        fn, job, fire = self.task.fn, self.job, self.job.fire
+        deadline = None
+        if self.timeout_s is not None and self.claimed_at is not None:
+            deadline = self.claimed_at + round(self.timeout_s * 1_000_000)
+        return Call(
+            module=fn.__module__,
+            qualname=fn.__qualname__,
+            payload=job.payload,
+            job_id=job.id,
+            task=self.task.name,
+            attempt=self.number,
+            fence=self.fence,
+            scheduled_for=None if fire is None else fire.at,
+            deadline=deadline,
+        )
+
+    def answered(self, answer: Answer) -> Outcome:
+        """Turn what another process says of the end of the code into an outcome."""
+        policy = self.task.policy_of(self.job.spec)
+        if isinstance(answer, Returned):
+            return Succeeded(0, answer.result)
+        if isinstance(answer, Threw):
+            return Raised(answer.error, policy.should_retry_named(answer.classes, self.number))
+        if isinstance(answer, WantsSnooze):
+            return self._may_snooze(AskedToSnooze(answer.delay_us))
+        if isinstance(answer, WantsCancel):
+            return AskedToCancel(answer.reason)
+        return self.raised(ProcessDied(answer.how))
+
+    def progressed(self, done: float, total: float | None) -> None:
+        """Note how far the code says it is."""
+        self.progress = (done, total)
+
+    def write_log(self, text: str, *, source: str = "log", level: int = INFO) -> None:
+        """Add lines to the job's log; from any thread."""
+        self.book.write(self, text, source=source, level=level)
 
     def back_off_us(self, rng: Random) -> int:
         """Draw how long the job waits for its next attempt after this one has failed."""

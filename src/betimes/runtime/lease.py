@@ -46,9 +46,9 @@ class Lease:
         self._info = replace(self._info, id=self._new_id())
         await self.begin()
 
-    async def beat(self, held: Mapping[int, int]) -> Beat:
-        """Renew the lease, and compare what is held."""
-        return await self._store.beat(self._info.id, held)
+    async def beat(self, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
+        """Renew the lease, and compare what is held, and what runs on though its outcome is known."""
+        return await self._store.beat(self._info.id, held, running)
 
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
         """Take back the jobs of workers that are gone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -12,6 +13,7 @@ class Settings:
     Attributes:
         concurrency: the most attempts in flight.
         queues: the queues served; None: all.
+        shares: the share of dispatches of each of them; None: the strategy's order alone decides.
         lease_us: how long a silent worker keeps its jobs.
         grace_s: how long code that was told to stop, and listeners, are waited for at the end.
         keep_us: how long finished jobs stay.
@@ -21,6 +23,7 @@ class Settings:
 
     concurrency: int
     queues: tuple[str, ...] | None
+    shares: Mapping[str, int] | None
     lease_us: int
     grace_s: float
     keep_us: int

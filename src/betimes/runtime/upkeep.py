@@ -63,7 +63,8 @@ class Upkeep:
         worker = self._worker
         held = worker.state.held()
         fences = {seq: attempt.fence for seq, attempt in held.items()} | worker.refused()
-        beat = await self._lease.beat(fences)
+        running = {seq: attempt.fence for seq, attempt in worker.state.zombies.items() if seq not in fences}
+        beat = await self._lease.beat(fences, running)
         self._journal.changes(beat.changes)
         if not beat.is_alive:
             await self._lose_all(held)

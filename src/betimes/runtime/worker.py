@@ -23,9 +23,10 @@ from collections.abc import Iterable, Mapping
 from contextvars import Context as Variables
 from random import Random
 
-from betimes.core.events import Event, GivenBack, Succeeded, Withdrawn
+from betimes.core.events import Event, Succeeded
 from betimes.core.job import Job
 from betimes.core.outcome import Outcome, Raised, event_of
+from betimes.core.queue_shares import QueueShares
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
 from betimes.errors import StoreUnavailable
@@ -34,14 +35,15 @@ from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
 from betimes.runtime.giving_way import let_others_run
+from betimes.runtime.intake import Intake
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
+from betimes.runtime.logbook import LogBook
+from betimes.runtime.pauses import Pauses
 from betimes.runtime.settings import Settings
 from betimes.runtime.upkeep import Upkeep
 
 _log = logging.getLogger("betimes")
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
 class Worker:
@@ -82,13 +84,15 @@ class Worker:
         self.chores = Chores()
         self.upkeep = Upkeep(self, store, lease, journal, tasks=tasks, executors=executors)
         self._reports: list[Report] = []
-        self._told_early: dict[int, int] = {}
+        self._returned: list[tuple[int, int]] = []
+        self.book = LogBook(store)
+        self.intake = Intake(self, tasks, executors)
         self._wake = asyncio.Event()
         self.is_awake = False
         self.progress = asyncio.Event()
         self._is_claiming = False
-        self._failures = 0
-        self._retry_at = 0.0
+        self._pauses = Pauses(rng)
+        self._shares = None if settings.shares is None else QueueShares(settings.shares)
         self._next_at: int | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._run_time = journal.counters.run_time.record
@@ -100,7 +104,8 @@ class Worker:
         self._deadlines = Deadlines(loop, self._late)
         await self._lease.begin()
         for executor in self._executors.values():
-            executor.open(self._ended)
+            executor.open(self._ended, self._begun)
+        self.book.open(loop, self.awaken)
         self.upkeep.begin(self.chores, loop.time())
         self.state.phase = Phase.RUNNING
         self.awaken()
@@ -119,6 +124,7 @@ class Worker:
             self._pump.cancel()
             await asyncio.wait([self._pump])
         self._deadlines.close()
+        self.book.close()
         if self._timer is not None:
             self._timer.cancel()
         await self._let_go(patience_s)
@@ -129,7 +135,7 @@ class Worker:
         """Give up the lease, unless outcomes could not be saved: then it runs out, as after a crash."""
         try:
             async with asyncio.timeout(patience_s):
-                if self._reports:  # somebody has cancelled the pump
+                if self._reports or self.book.has_lines:  # somebody has cancelled the pump
                     await self._exchange(claims=False)
                 if not self.state.held():
                     await self._lease.end()
@@ -152,6 +158,10 @@ class Worker:
         """The id under which it is registered now."""
         return self._lease.worker_id
 
+    def store_now(self) -> int:
+        """Return the store's time."""
+        return self._store.now()
+
     @property
     def is_over(self) -> bool:
         """Whether the pump has ended, so that nothing more will be recorded."""
@@ -169,39 +179,36 @@ class Worker:
             await self._wake.wait()
             self._wake.clear()
             self.is_awake = False
-            if self._is_pausing:
+            if self.state.phase is not Phase.STOPPED and self._pauses.is_on(self._time()):
                 continue
             try:
                 await self._turn()
             except Exception as error:  # noqa: BLE001 - whatever a store raises: the pump must outlive it
                 self._recover_from(error)
             else:
-                self._failures = 0
+                self._pauses.end()
                 self._arm()
             self.progress.set()
 
-    @property
-    def _is_pausing(self) -> bool:
-        """Whether a failed call of the store is too fresh to try again."""
-        return (
-            self._failures > 0
-            and self._loop.time() < self._retry_at
-            and self.state.phase is not Phase.STOPPED
-        )
-
     async def _turn(self) -> None:
-        if self._failures or self.chores.next_due <= self._loop.time():
+        if self._pauses.failures or self.chores.next_due <= self._loop.time():
             await self._catch_up()
         exchange = await self._exchange(claims=True)
         self._next_at = exchange.next_at
-        self._start_all(exchange.claimed)
+        if exchange.claimed:
+            self._start_all(exchange.claimed)
+        else:
+            self.intake.told_early.clear()
 
     async def _exchange(self, *, claims: bool) -> Exchange:
         """Send the outcomes that have gathered; they count as sent only when the store has answered.
 
         What is claimed in the same step may use the slots that these outcomes free.
         """
+        if self.book.has_lines:
+            await self.book.flush()
         sent, self._reports = self._reports, []
+        returned, self._returned = self._returned, []
         attempts = [report for report in sent if isinstance(report, Attempt)]
         claim = self._claim_request(attempts) if claims else None
         now = self._store.now()
@@ -210,10 +217,11 @@ class Worker:
                 report.event.at = now
         self._is_claiming = claim is not None
         try:
-            exchange = await self._store.exchange(sent, claim)
+            exchange = await self._store.exchange(sent, claim, returned)
         except BaseException:
             self._reports = sent + self._reports
-            self._told_early.clear()  # what it may have claimed does not start: a beat gives it back
+            self._returned = returned + self._returned
+            self.intake.told_early.clear()  # what it may have claimed does not start: a beat gives it back
             raise
         finally:
             self._is_claiming = False
@@ -227,34 +235,33 @@ class Worker:
         free, lanes = self.state.room(ended)
         if free <= 0:
             return None
+        for lane, executor in self._executors.items():
+            lanes[lane] += executor.ahead
         hold = [attempt.job.id for attempt in self.state.zombies.values()]  # for newer versions, too
-        return ClaimRequest(self._lease.worker_id, free, lanes, self.settings.queues, hold)
+        return ClaimRequest(self._lease.worker_id, free, lanes, self.settings.queues, hold, self._shares)
 
     async def _catch_up(self) -> None:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
         if self.state.has_held:
             await let_others_run()  # what ends just now has ended before anything is due
-        if self._failures or self._reports:
+        if self._pauses.failures or self._reports:
             await self._exchange(claims=False)
-        if self._failures:
+        if self._pauses.failures:
             self.chores.hurry(self.upkeep.beat)
         await self.chores.run_due(self._loop.time())
 
     def _recover_from(self, error: Exception) -> None:
         """Have the next try wait: longer each time, with jitter; a stopped worker tries no more."""
-        self._failures += 1
         self._journal.counters.store_errors += 1
+        retry_at = self._pauses.begin(self._time())
         if self.state.phase is Phase.STOPPED:
             _log.error("%d outcomes could not be saved: %s", len(self._reports), error)
             self._reports.clear()
             return
         known = isinstance(error, StoreUnavailable)
-        _log.warning(
-            "the store failed (try %d): %s", self._failures, error, exc_info=None if known else error
-        )
-        cap = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._failures, 20))
-        self._retry_at = self._loop.time() + self._rng.uniform(cap / 2, cap)
-        self._loop.call_at(self._retry_at, self.awaken)
+        text = "the store failed (try %d): %s"
+        _log.warning(text, self._pauses.failures, error, exc_info=None if known else error)
+        self._loop.call_at(retry_at, self.awaken)
 
     def _arm(self) -> None:
         """Have the pump woken for the next due job or chore."""
@@ -285,41 +292,26 @@ class Worker:
     # --- attempts
 
     def _start_all(self, claimed: list[Job]) -> None:
-        if not claimed:
-            self._told_early.clear()
-            return
+        if self._shares is not None:
+            self._shares.dealt(job.spec.queue for job in claimed)
         self._journal.claimed(claimed)
-        now = self._loop.time()
-        attempts = [attempt for job in claimed if (attempt := self._attempt(job, now)) is not None]
-        self._told_early.clear()
+        attempts = self.intake.attempts_of(claimed, self._loop.time())
         self._journal.counters.attempts += len(attempts)
         self.state.on_claimed(attempts)
         executors = self._executors
         for attempt in attempts:
-            if attempt.timeout_s is not None:
+            executor = executors[attempt.lane]
+            if attempt.timeout_s is not None and not executor.tells_begun:
                 self._deadlines.add(attempt, attempt.timeout_s)
-            executors[attempt.lane].start(attempt)
+            executor.start(attempt)
 
-    def _attempt(self, job: Job, now: float) -> Attempt | None:
-        """Make the attempt of a claimed job, or send the job back if it is not to be started."""
-        task = self._tasks.get(job.spec.task)
-        if task is None:
-            self._refuse(job, GivenBack(self._store.now(), f"task:{job.spec.task}"))
-        elif task.spec.lane not in self._executors:
-            self._refuse(job, GivenBack(self._store.now(), f"lane:{task.spec.lane}"))
-        elif self.state.phase is not Phase.RUNNING:
-            self._refuse(job, GivenBack(self._store.now()))
-        elif job.cancel_requested or job.fence <= self._told_early.get(job.seq, 0):
-            self._refuse(job, Withdrawn(self._store.now()))
-        elif job.seq in self.state.in_flight:
-            # Others abandoned the attempt that runs here, and took the job back: its code must return first.
-            self.give_up(self.state.in_flight[job.seq])
-            self._refuse(job, GivenBack(self._store.now()))
-        else:
-            return Attempt(job, task, now)
-        return None
+    def _begun(self, run: Run) -> None:
+        """Hear from an executor that an attempt's code begins: its timeout counts from now."""
+        assert isinstance(run, Attempt)
+        if run.timeout_s is not None and not run.is_reported:
+            self._deadlines.add(run, run.timeout_s)
 
-    def _refuse(self, job: Job, event: Event) -> None:
+    def refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
         self._reports.append(Refusal(job, event))
         self.awaken()
@@ -345,6 +337,8 @@ class Worker:
         else:
             # Look again in any case: if its report is on its way just now, its slot is free after that.
             self.state.on_returned(run)
+            if run.job.gates:
+                self._returned.append((run.seq, run.fence))
             self.awaken()
             self.progress.set()
 
@@ -377,7 +371,7 @@ class Worker:
         attempt = self.state.in_flight.get(seq)
         if attempt is None:
             if self._is_claiming:
-                self._told_early[seq] = fence
+                self.intake.told_early[seq] = fence
         elif attempt.fence <= fence and not attempt.is_told:
             # Once only: a second `CancelledError` would break into the clean-up after the first.
             self.stop_code(attempt)

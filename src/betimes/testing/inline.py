@@ -43,7 +43,7 @@ class InlineExecutor(Executor):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: Callable[[Run, Outcome], None] | None = None
 
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+    def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
         self._loop = asyncio.get_running_loop()
         self._ended = ended

@@ -1,0 +1,86 @@
+"""Start-time fair queueing: each tenant's jobs are numbered in its own time, and the earliest number goes first.
+
+The rules (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queuing", SIGCOMM 1996; each job costs the same, so the
+finish of one is the start of the next):
+
+1. A job gets its start tag when it becomes ready for the first time: the later of the virtual time and the
+   finish tag of its tenant's job before it. Its own finish tag is its start tag plus its tenant's cost.
+2. The virtual time is the largest start tag of a job that was claimed.
+
+So a tenant that was idle gets no credit (rule 1 lifts it to the virtual time), and one that floods only moves
+its own jobs back. Over any time in which two tenants have jobs waiting, each gets its share, give or take one
+job. A tag is an ordinary sort key: it never changes, and priority decides between equal ones.
+
+A tag is given out when the job becomes ready and not when it is submitted, because a tenant that submits
+a thousand jobs for tomorrow morning would otherwise find them all due at once with tags of yesterday.
+"""
+
+from __future__ import annotations
+
+from betimes.core.job import Job
+from betimes.core.priority import HIGHEST_PRIORITY
+from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
+
+UNTAGGED = LARGEST_KEY
+"""The sort key of a job that has not been ready yet, under fair share."""
+
+_PRIORITY_BITS = 11  # 2,001 priorities
+LAST_TAG = (1 << (64 - _PRIORITY_BITS)) - 2
+"""The largest start tag: at a cost of 1,000 and 25,000 jobs a second, reached after eleven years."""
+
+
+def tag_of(key: int) -> int:
+    """Return the start tag in a sort key."""
+    return (key - SMALLEST_KEY) >> _PRIORITY_BITS
+
+
+def key_of(tag: int, priority: int) -> int:
+    """Return the sort key of a start tag: equal tags by priority, the highest first."""
+    return SMALLEST_KEY + (min(tag, LAST_TAG) << _PRIORITY_BITS) + (HIGHEST_PRIORITY - priority)
+
+
+def start_tag(virtual: int, finish: int | None) -> int:
+    """Return the start tag of a tenant's next job.
+
+    Args:
+        virtual: the virtual time.
+        finish: the finish tag of its job before; None: there was none lately.
+    """
+    return virtual if finish is None or finish < virtual else finish
+
+
+class Shares:
+    """The virtual time and the tenants' finish tags of a store in memory (mutable: each job moves them).
+
+    Attributes:
+        virtual: the virtual time.
+    """
+
+    __slots__ = ("_finishes", "_tidy_at", "virtual")
+
+    def __init__(self) -> None:
+        """Start at zero, without tenants."""
+        self.virtual = 0
+        self._finishes: dict[str, int] = {}
+        self._tidy_at = 1024
+
+    def tag(self, job: Job) -> None:
+        """Give a job that is ready for the first time its sort key."""
+        tenant = job.tenant
+        if tenant is None or job.sort_key != UNTAGGED:
+            return
+        start = start_tag(self.virtual, self._finishes.get(tenant.name))
+        self._finishes[tenant.name] = start + tenant.cost
+        job.sort_key = key_of(start, job.spec.priority)
+        if len(self._finishes) >= self._tidy_at:
+            self._tidy()
+
+    def claimed(self, job: Job) -> None:
+        """Move the virtual time on to a job that was claimed."""
+        if job.tenant is not None:
+            self.virtual = max(self.virtual, tag_of(job.sort_key))
+
+    def _tidy(self) -> None:
+        """Forget the tenants that stand no worse than a new one."""
+        self._finishes = {name: at for name, at in self._finishes.items() if at > self.virtual}
+        self._tidy_at = max(1024, 2 * len(self._finishes))
