@@ -1,7 +1,7 @@
-"""Start-time fair queueing: each tenant's jobs are numbered in its own time, and the earliest number goes first.
+"""Start-time fair queueing: each tenant's jobs are numbered in its own time, the earliest number goes first.
 
-The rules (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queuing", SIGCOMM 1996; each job costs the same, so the
-finish of one is the start of the next):
+The rules (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queuing", SIGCOMM 1996; a tenant's jobs all cost the
+same, so the finish of one is the earliest start of the next):
 
 1. A job gets its start tag when it becomes ready for the first time: the later of the virtual time and the
    finish tag of its tenant's job before it. Its own finish tag is its start tag plus its tenant's cost.
@@ -25,18 +25,29 @@ UNTAGGED = LARGEST_KEY
 """The sort key of a job that has not been ready yet, under fair share."""
 
 _PRIORITY_BITS = 11  # 2,001 priorities
-LAST_TAG = (1 << (64 - _PRIORITY_BITS)) - 2
-"""The largest start tag: at a cost of 1,000 and 25,000 jobs a second, reached after eleven years."""
+_FINE_BITS = 10
+COST = 2520 << _FINE_BITS
+"""What one job costs a tenant of weight 1: weights from 1 to 10, and many more, divide it. A sort key has no room
+for the fine bits; they keep the shares of other weights right in the long run."""
+
+LAST_TAG = ((1 << (64 - _PRIORITY_BITS)) - 2) << _FINE_BITS
+"""The largest tag. One tenant alone, at 25,000 jobs a second, reaches it after four and a half years; a store that
+is keyed anew begins at zero."""
 
 
 def tag_of(key: int) -> int:
     """Return the start tag in a sort key."""
-    return (key - SMALLEST_KEY) >> _PRIORITY_BITS
+    return (key - SMALLEST_KEY) >> _PRIORITY_BITS << _FINE_BITS
 
 
 def key_of(tag: int, priority: int) -> int:
     """Return the sort key of a start tag: equal tags by priority, the highest first."""
-    return SMALLEST_KEY + (min(tag, LAST_TAG) << _PRIORITY_BITS) + (HIGHEST_PRIORITY - priority)
+    return SMALLEST_KEY + (tag >> _FINE_BITS << _PRIORITY_BITS) + (HIGHEST_PRIORITY - priority)
+
+
+def finish_tag(start: int, cost: int) -> int:
+    """Return the finish tag of a job, which is the earliest start of its tenant's next."""
+    return min(start + cost, LAST_TAG)
 
 
 def start_tag(virtual: int, finish: int | None) -> int:
@@ -70,7 +81,7 @@ class Shares:
         if tenant is None or job.sort_key != UNTAGGED:
             return
         start = start_tag(self.virtual, self._finishes.get(tenant.name))
-        self._finishes[tenant.name] = start + tenant.cost
+        self._finishes[tenant.name] = finish_tag(start, tenant.cost)
         job.sort_key = key_of(start, job.spec.priority)
         if len(self._finishes) >= self._tidy_at:
             self._tidy()

@@ -8,11 +8,13 @@ Smaller keys go first; equal keys go in the order of submission.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
-from betimes.core.job import Micros
+from betimes.core.job import Micros, Tenant
 from betimes.core.priority import HIGHEST_PRIORITY
+from betimes.core.shares import COST, UNTAGGED
 from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
@@ -124,7 +126,57 @@ class EarliestDueStrategy(SchedulingStrategy):
         return SMALLEST_KEY + (due << _PRIORITY_BITS) + (HIGHEST_PRIORITY - job.priority)
 
 
+class FairShareStrategy(SchedulingStrategy):
+    """Each tenant gets its share of starts, however much the others submit; priority breaks ties.
+
+    Tenants are told apart by an argument of the jobs. Over any time in which several have jobs waiting, each
+    gets starts in proportion to its weight, give or take one job; a flood of one delays nobody else's first
+    job by more than one round; who was idle gets no credit. Within a tenant the order is that of becoming
+    ready. A job gets its place when it first becomes ready, from the store (`core.shares`).
+
+    The weights may be changed at any time: they hold for the jobs that become ready from then on.
+
+    Args:
+        by: the argument's name. Jobs of tasks without it count as one tenant more.
+        weights: tenant → weight, more than 0; 1 for those not named. A tenant is named by the argument's
+            value: text as it is, other values as JSON.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the text names it.
+
+    Example:
+        >>> FairShareStrategy(by="customer", weights={"acme": 3}).tenant("acme").cost
+        860160
+    """
+
+    def __init__(self, by: str, weights: Mapping[str, float] | None = None) -> None:
+        if not isinstance(by, str) or not by.isidentifier():
+            raise ConfigurationError(f"by is {shown(by)}; it is the name of an argument, such as 'customer'")
+        self.by = by
+        self.weights = _weights({} if weights is None else weights)
+        self.name = f"fair_share:{by}"
+        self._tenants: dict[str, Tenant] = {}
+
+    def key(self, job: Sortable) -> int:
+        """Return the key of a job that has no place yet: the store gives it one."""
+        del job
+        return UNTAGGED
+
+    def tenant(self, value: str | None) -> Tenant:
+        """Return the tenant of this name (None: of jobs without the argument), with what a job costs it."""
+        name = "" if value is None else value
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            if len(self._tenants) >= _TENANTS_KEPT:
+                self._tenants.clear()
+            cost = max(1, round(COST / self.weights.get(name, 1.0)))
+            tenant = self._tenants[name] = Tenant(name, cost)
+        return tenant
+
+
 _FASTEST = 1_000
+_LIGHTEST, _HEAVIEST = 0.001, 10_000.0
+_TENANTS_KEPT = 100_000
 _PRIORITY_BITS = 11  # 2,001 priorities
 _HORIZON: Micros = 1 << (64 - _PRIORITY_BITS)
 
@@ -135,6 +187,19 @@ def _rate(value: object) -> float:
     raise ConfigurationError(
         f"age_rate must be steps per second, more than 0 and at most {_FASTEST:,}, not {shown(value)}"
     )
+
+
+def _weights(given: object) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"weights is {shown(given)}; it is a dict from tenants to their weights")
+    for tenant, weight in given.items():
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not isinstance(tenant, str) or not is_number or not _LIGHTEST <= weight <= _HEAVIEST:
+            raise ConfigurationError(
+                f"weights has {shown(tenant)}: {shown(weight)}; it maps text to numbers from {_LIGHTEST:g} to "
+                f"{_HEAVIEST:,.0f}"
+            )
+    return {tenant: float(weight) for tenant, weight in given.items()}
 
 
 def check_key(key: object, *, strategy: str) -> int:

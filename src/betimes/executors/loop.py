@@ -29,6 +29,7 @@ class LoopExecutor(Executor):
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
+        del begun  # each begins at once
         self._ended = ended
         self._loop = loop = asyncio.get_running_loop()
         self._has_factory = loop.get_task_factory() is not None

@@ -34,6 +34,7 @@ class ThreadExecutor(Executor):
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop for the outcomes."""
+        del begun  # each begins at once
         self._pool = _Pool(self.slots, self._name, ended, asyncio.get_running_loop())
 
     def start(self, run: Run) -> None:

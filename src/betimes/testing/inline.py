@@ -45,6 +45,7 @@ class InlineExecutor(Executor):
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
+        del begun  # each begins at once
         self._loop = asyncio.get_running_loop()
         self._ended = ended
 
