@@ -145,7 +145,7 @@ class VirtualThreads(Executor):
         self._ended: Callable[[Run, Outcome], None] | None = None
         self._calls: dict[Run, tuple[_Call, asyncio.TimerHandle]] = {}
 
-    def open(self, ended: Callable[[Run, Outcome], None]) -> None:
+    def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
         self._ended = ended
 

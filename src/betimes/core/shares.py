@@ -27,12 +27,12 @@ UNTAGGED = LARGEST_KEY
 _PRIORITY_BITS = 11  # 2,001 priorities
 _FINE_BITS = 10
 COST = 2520 << _FINE_BITS
-"""What one job costs a tenant of weight 1: weights from 1 to 10, and many more, divide it. A sort key has no room
-for the fine bits; they keep the shares of other weights right in the long run."""
+"""What one job costs a tenant of weight 1: weights from 1 to 10, and many more, divide it. A sort key has
+no room for the fine bits; they keep the shares of other weights right in the long run."""
 
 LAST_TAG = ((1 << (64 - _PRIORITY_BITS)) - 2) << _FINE_BITS
-"""The largest tag. One tenant alone, at 25,000 jobs a second, reaches it after four and a half years; a store that
-is keyed anew begins at zero."""
+"""The largest tag. One tenant alone, at 25,000 jobs a second, reaches it after four and a half years; a
+store that is keyed anew begins at zero."""
 
 
 def tag_of(key: int) -> int:

@@ -196,8 +196,8 @@ def _weights(given: object) -> dict[str, float]:
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not isinstance(tenant, str) or not is_number or not _LIGHTEST <= weight <= _HEAVIEST:
             raise ConfigurationError(
-                f"weights has {shown(tenant)}: {shown(weight)}; it maps text to numbers from {_LIGHTEST:g} to "
-                f"{_HEAVIEST:,.0f}"
+                f"weights has {shown(tenant)}: {shown(weight)}; it maps text to numbers from {_LIGHTEST:g} "
+                f"to {_HEAVIEST:,.0f}"
             )
     return {tenant: float(weight) for tenant, weight in given.items()}
 
