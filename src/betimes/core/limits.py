@@ -9,14 +9,16 @@ The rules, and why:
    until its code has returned or its worker's lease is over; the outcome alone does not free it.
 3. *A rate is a token bucket*, kept as one instant: when the bucket would be full again (GCRA, the generic
    cell rate algorithm of ITU-T I.371). Nothing has to run for a bucket to fill.
-4. *A circuit breaker that has tripped is a rate*: one probe for each `open_for`, until a job that began
-   after the trip succeeds. One that has not tripped lets everything pass.
+4. *A circuit breaker that has tripped is a rate*: one probe for each `open_for`, until a job that was claimed
+   after the trip succeeds, however long it took. One that has not tripped lets everything pass.
 5. *Waiting is by line.* Jobs of one queue and lane with the same gates are alike to all gates: they form one
    line, in strategy order, and only its first job can be next. A line waits at the first of its gates that
    is closed, in the order of its head; it is never looked through. When a gate opens for n more, the n first
    lines of each queue and lane move on. A line that finds its gate closed again goes back.
 6. *A claim that began nothing gives its token back* (`refund`): a worker that did not know the task, or
    whose claim's answer was lost.
+7. *A clock that is set back lengthens no wait*: a bucket is never further from full than empty. Whoever looks
+   at a gate has it `heed` the time first, and keeps what that changes.
 """
 
 from __future__ import annotations
@@ -75,8 +77,13 @@ def gate_key(kind: GateKind, name: str, value: str | None = None) -> str:
         >>> gate_key(GateKind.LIMIT, "payments", "acme")
         'limit:payments\tacme'
     """
-    key = f"{kind.value}{_KIND}{name}"
-    return key if value is None else f"{key}{_VALUE}{value}"
+    rule = f"{kind.value}{_KIND}{name}"
+    return rule if value is None else key_under(rule, value)
+
+
+def key_under(rule: str, value: str) -> str:
+    """Return the key of the gate of a rule that is for this value."""
+    return f"{rule}{_VALUE}{value}"
 
 
 def rule_of(key: str) -> str:
@@ -100,15 +107,31 @@ class Gate:
         held: how many permits of a limit are out.
         full_at: when the bucket of a rate is full; of a tripped breaker, when its next probe may go; 0: it
             has not tripped.
+        tripped_at: when the circuit of a breaker was opened last; 0 while it is closed.
     """
 
-    __slots__ = ("full_at", "held", "key", "terms")
+    __slots__ = ("full_at", "held", "key", "terms", "tripped_at")
 
-    def __init__(self, key: str, terms: GateTerms, *, held: int = 0, full_at: Micros = 0) -> None:
+    def __init__(
+        self, key: str, terms: GateTerms, *, held: int = 0, full_at: Micros = 0, tripped_at: Micros = 0
+    ) -> None:
         self.key = key
         self.terms = terms
         self.held = held
         self.full_at = full_at
+        self.tripped_at = tripped_at
+
+    def heed(self, now: Micros) -> bool:
+        """Shorten what has become too long because a clock was set back; True: there was something to keep.
+
+        Without it the gate would stay as far from open as it is until the clock shows again what it showed.
+        """
+        if self.full_at <= now + self.terms.burst * self.terms.every_us:
+            return False
+        self.full_at = self._full_at(now)
+        if self.tripped_at >= now:  # the next probe is claimed after the trip, whatever its instant says
+            self.tripped_at = now - 1
+        return True
 
     def free(self, now: Micros, most: int) -> int:
         """Return how many more may pass now, counted up to `most`."""
@@ -148,18 +171,27 @@ class Gate:
         assert self.held > 0, f"a permit of {self.key} was given back twice"
         self.held -= 1
 
-    def refund(self) -> None:
-        """Take the token of a claim back that began nothing."""
-        if self.terms.kind is not GateKind.LIMIT and not self._is_idle_breaker:
+    def refund(self, claimed_at: Micros) -> None:
+        """Take the token of a claim back that began nothing; a breaker took one only since it has tripped."""
+        kind = self.terms.kind
+        if kind is GateKind.RATE or (kind is GateKind.BREAKER and self.is_proof(claimed_at)):
             self.full_at -= self.terms.every_us
 
     def trip(self, now: Micros) -> None:
         """Open a circuit: nothing passes for `open_for`."""
         self.full_at = now + self.terms.every_us
+        self.tripped_at = now
+
+    def is_proof(self, claimed_at: Micros) -> bool:
+        """Say whether the success of a job that was claimed then closes the circuit: it was open already.
+
+        What was claimed before the trip, or at its very instant, went before it.
+        """
+        return self.is_tripped and claimed_at > self.tripped_at
 
     def reset(self) -> None:
         """Close a circuit again: everything passes."""
-        self.full_at = 0
+        self.full_at = self.tripped_at = 0
 
     @property
     def is_tripped(self) -> bool:
@@ -216,7 +248,7 @@ class GateView(msgspec.Struct, frozen=True, kw_only=True):
         terms: its rules.
         is_changed: whether they were changed at run time, and are not what the code declares.
         held: permits that are out, of a limit.
-        full_at: as `Gate.full_at`.
+        full_at, tripped_at: as of the `Gate`.
         holders: who holds the permits: (job id, `seq`, worker), the longest first; a bounded number.
         waiting: READY jobs whose line waits here, counted up to a limit.
         waiters: the first of them, in the order in which they will pass: (job id, `seq`).
@@ -227,6 +259,7 @@ class GateView(msgspec.Struct, frozen=True, kw_only=True):
     is_changed: bool = False
     held: int = 0
     full_at: Micros = 0
+    tripped_at: Micros = 0
     holders: tuple[tuple[str, int, str], ...] = ()
     waiting: int = 0
     waiters: tuple[tuple[str, int], ...] = ()
@@ -234,4 +267,4 @@ class GateView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gate(self) -> Gate:
         """The gate itself, to ask when it opens."""
-        return Gate(self.key, self.terms, held=self.held, full_at=self.full_at)
+        return Gate(self.key, self.terms, held=self.held, full_at=self.full_at, tripped_at=self.tripped_at)
