@@ -3,13 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from betimes.core.job import CancelReason, JobEvent, JobStatus
+from betimes.core.limits import GateKind
+from betimes.core.log import LogLine
 from betimes.core.priority import Priority
 from betimes.core.queue import DueTask, TaskQueue, Wait
+from betimes.core.restraints import CircuitBreaker, Limit, Rate, RetryBudget
 from betimes.core.retry import RetryPolicy
 from betimes.core.schedule import FireOutcome, Missed, Overlap
 from betimes.core.strategy import (
     AgingPriorityStrategy,
     EarliestDueStrategy,
+    FairShareStrategy,
     PriorityStrategy,
     SchedulingStrategy,
 )
@@ -29,6 +33,7 @@ from betimes.errors import (
     LeaseLost,
     NonRetryableError,
     PayloadError,
+    ProcessDied,
     SchedulerClosed,
     SchemaMismatch,
     Snooze,
@@ -38,6 +43,7 @@ from betimes.errors import (
     UnknownTask,
 )
 from betimes.handles import AttemptInfo, JobHandle, JobInfo
+from betimes.limit_info import LimitHolder, LimitInfo
 from betimes.ports import CancelAnswer
 from betimes.runtime.context import Context, current_job
 from betimes.runtime.metrics import Metrics
@@ -66,6 +72,7 @@ __all__ = [
     "CancelAnswer",
     "CancelReason",
     "CancelToken",
+    "CircuitBreaker",
     "ConfigurationError",
     "Context",
     "DependencyCycle",
@@ -73,8 +80,10 @@ __all__ = [
     "DuplicateJob",
     "EarliestDueStrategy",
     "Explanation",
+    "FairShareStrategy",
     "FireInfo",
     "FireOutcome",
+    "GateKind",
     "IllegalTransition",
     "InvalidTrigger",
     "JobCancelled",
@@ -86,6 +95,10 @@ __all__ = [
     "JobStatus",
     "JobTimedOut",
     "LeaseLost",
+    "Limit",
+    "LimitHolder",
+    "LimitInfo",
+    "LogLine",
     "Metrics",
     "Missed",
     "NextFire",
@@ -94,8 +107,11 @@ __all__ = [
     "PayloadError",
     "Priority",
     "PriorityStrategy",
+    "ProcessDied",
+    "Rate",
     "Reason",
     "ReasonCode",
+    "RetryBudget",
     "RetryPolicy",
     "ScheduleExplanation",
     "ScheduleInfo",

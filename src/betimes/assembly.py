@@ -49,7 +49,7 @@ def assemble(parts: Parts, tasks: Registry) -> tuple[Engine, JobMaker]:
     """Make an engine for these tasks, and the maker of its jobs; nothing is opened."""
     settings = parts.settings
     new_id = IdMaker(parts.clock, parts.rng)
-    maker = JobMaker(parts.store.now, new_id.at, parts.strategy, parts.rng)
+    maker = JobMaker(parts.store.now, new_id.at, parts.strategy, parts.rng, tasks)
     given = {executor.lane: executor for executor in parts.executors}
     engine = parts.engine(
         parts.store,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from betimes.core.job import JobStatus
 from betimes.handles import JobHandle, JobInfo
+from betimes.limit_info import LimitInfo
 from betimes.ports import CancelAnswer
 from betimes.runtime.listeners import Listener
 from betimes.runtime.metrics import Metrics
@@ -125,6 +126,30 @@ class BlockingScheduler:
     def resume_queue(self, name: str) -> None:
         """As `Scheduler.resume_queue`."""
         self._scheduler._call(self._scheduler.resume_queue(name))  # noqa: SLF001
+
+    def limits(self, name: str | None = None) -> list[LimitInfo]:
+        """As `Scheduler.limits`."""
+        return self._scheduler._call(self._scheduler.limits(name))  # noqa: SLF001
+
+    def limit(self, name: str, value: str | None = None, *, kind: str = "limit") -> LimitInfo:
+        """As `Scheduler.limit`."""
+        return self._scheduler._call(self._scheduler.limit(name, value, kind=kind))  # noqa: SLF001
+
+    def set_limit(self, name: str, max_running: int | None) -> None:
+        """As `Scheduler.set_limit`."""
+        self._scheduler._call(self._scheduler.set_limit(name, max_running))  # noqa: SLF001
+
+    def set_rate(self, name: str, rate: str | None, burst: int = 1) -> None:
+        """As `Scheduler.set_rate`."""
+        self._scheduler._call(self._scheduler.set_rate(name, rate, burst))  # noqa: SLF001
+
+    def open_circuit(self, task: str) -> None:
+        """As `Scheduler.open_circuit`."""
+        self._scheduler._call(self._scheduler.open_circuit(task))  # noqa: SLF001
+
+    def close_circuit(self, task: str) -> None:
+        """As `Scheduler.close_circuit`."""
+        self._scheduler._call(self._scheduler.close_circuit(task))  # noqa: SLF001
 
     def add_schedule(
         self, schedule_id: str, bound: BoundJob[Any], trigger: Trigger, **options: Any

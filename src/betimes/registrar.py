@@ -10,10 +10,12 @@ from betimes.core.retry import RetryPolicy
 from betimes.core.task import TaskDefinition
 from betimes.errors import ConfigurationError
 from betimes.registration import TASK_OPTIONS, declared_schedule, define, is_async
+from betimes.restraint_options import check_alike
 from betimes.runtime.context import Context
 from betimes.tasks import AsyncTask, Duration, Task
 
 if TYPE_CHECKING:
+    from betimes.core.restraints import CircuitBreaker, Limit, Rate, RetryBudget
     from betimes.core.triggers import Trigger
     from betimes.runtime.timetable import NewSchedule
     from betimes.schedule_options import MissedPolicy, OverlapPolicy
@@ -71,6 +73,10 @@ class Registrar:
         keep: Duration | None = None,
         delivery: str = "at_least_once",
         tags: Iterable[str] = (),
+        limit: Limit | Iterable[Limit] | None = None,
+        rate: Rate | Iterable[Rate] | None = None,
+        retry_budget: RetryBudget | None = None,
+        breaker: CircuitBreaker | None = None,
         schedule: Trigger | None = None,
         overlap: OverlapPolicy = "skip",
         missed: MissedPolicy = "latest",
@@ -94,6 +100,10 @@ class Registrar:
             keep: how long its jobs stay after their end; None: as the scheduler says.
             delivery: `"at_least_once"`; `"at_most_once"`: never again after an error, a timeout or a crash.
             tags: of its jobs, for finding them again.
+            limit: a `Limit`, or several: how many of its jobs run at once, in all processes together.
+            rate: a `Rate`, or several: how many start in a length of time.
+            retry_budget: a `RetryBudget`: what share of its starts may be retries.
+            breaker: a `CircuitBreaker`: when to leave it alone for a while, since it only fails.
             schedule: when to run it by itself, without arguments: a schedule named as the task, made by
                 `cron`, `every`, `calendar` or `at`. It is kept when the scheduler starts.
             overlap: of that schedule, as for `add_schedule`; so are the next three.
@@ -120,6 +130,7 @@ class Registrar:
             raise ConfigurationError(
                 f"a task named {definition.name!r} is registered already: give one of them another name=…"
             )
+        check_alike(definition, self._definitions.values())
         asked = declared_schedule(definition, options)
         self._definitions[definition.name] = definition
         self._registered(asked)

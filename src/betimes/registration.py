@@ -16,8 +16,10 @@ from betimes.core.payload import Signature
 from betimes.core.priority import Priority, check_priority
 from betimes.core.retry import RetryPolicy
 from betimes.core.task import TaskDefinition
+from betimes.core.traits import Traits
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
+from betimes.restraint_options import Restraints
 from betimes.runtime.context import Context
 from betimes.runtime.timetable import NewSchedule
 from betimes.schedule_options import ScheduleOptions, ask, check_trigger
@@ -37,6 +39,10 @@ TASK_OPTIONS = (
     "keep",
     "delivery",
     "tags",
+    "limit",
+    "rate",
+    "retry_budget",
+    "breaker",
     "schedule",
     "overlap",
     "missed",
@@ -72,14 +78,20 @@ def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
         keep_s=None if keep is None else duration_s(keep, name="keep", allow_zero=True),
         tags=check_tags(given("tags", ())),
     )
-    return TaskDefinition(
+    restraints = Restraints.of(options, spec.task)
+    definition = TaskDefinition(
         fn=fn,
         signature=Signature(fn, Context),
         spec=spec,
         policy=RetryPolicy.of(given("retry")),
         timeout_s=None if timeout is None else duration_s(timeout, name="timeout"),
         expires_us=None if expires is None else duration_us(expires, name="expires"),
+        gates=restraints.gates,
+        budget=restraints.budget,
+        breaker=restraints.breaker,
     )
+    Traits(definition)  # refuses a limit by an argument that is not there
+    return definition
 
 
 def declared_schedule(definition: TaskDefinition, options: dict[str, Any]) -> NewSchedule | None:
@@ -113,6 +125,7 @@ def declared_schedule(definition: TaskDefinition, options: dict[str, Any]) -> Ne
         trigger,
         ScheduleOptions(**given),
         submit_options=submit_options,
+        gates=Traits(definition).gates(payload),
         is_declared=True,
     )
 

@@ -54,6 +54,7 @@ def ask(
     *,
     submit_options: SubmitOptions | None,
     on_conflict: str = "update",
+    gates: tuple[str, ...] = (),
     is_declared: bool = False,
 ) -> NewSchedule:
     """Check what is asked of a schedule.
@@ -83,6 +84,7 @@ def ask(
         ends_at=ends_at,
         expires_us=_expires_us(submit_options),
         is_declared=is_declared,
+        gates=gates,
     )
     return NewSchedule(
         id=schedule_id, spec=spec, payload=payload, trigger=trigger, terms=terms, on_conflict=on_conflict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from betimes.errors import ConfigurationError, SchedulerClosed, UnknownJob
 from betimes.handles import JobHandle, JobInfo
 from betimes.ports import CancelAnswer, Clock, Executor, Store
 from betimes.registrar import Registrar
+from betimes.restraining import Restraining
 from betimes.runtime.context import current_attempt
 from betimes.runtime.endings import Ending
 from betimes.runtime.engine import Engine
@@ -61,7 +62,7 @@ _OPTIONS = (
 )
 
 
-class Scheduler(Registrar, Submitting, Scheduling):
+class Scheduler(Registrar, Submitting, Scheduling, Restraining):
     """Schedules work in this process, and with a durable store beyond it.
 
     Constructing opens nothing. `async with scheduler:` opens the store and runs jobs; `async with
@@ -72,7 +73,8 @@ class Scheduler(Registrar, Submitting, Scheduling):
         strategy: orders what is ready; a store remembers it and refuses another.
         concurrency: the most attempts in flight in this process.
         threads: the most of them in threads; as many as `concurrency` unless given.
-        queues: the names of the queues served here; None: all.
+        queues: the names of the queues served here; a dict: each with its share of dispatches, such as
+            `{"default": 9, "low": 1}`; None: all, by the strategy's order alone.
         lease: how long a silent worker keeps its jobs.
         grace: how long code that was told to stop, and listeners, are waited for at the end.
         keep: how long finished jobs stay (also for each task).
@@ -108,7 +110,7 @@ class Scheduler(Registrar, Submitting, Scheduling):
         strategy: SchedulingStrategy | None = None,
         concurrency: int = 10,
         threads: int | None = None,
-        queues: Iterable[str] | None = None,
+        queues: Iterable[str] | Mapping[str, int] | None = None,
         lease: Duration = "30s",
         grace: Duration = "5s",
         keep: Duration = "7d",
@@ -227,6 +229,20 @@ class Scheduler(Registrar, Submitting, Scheduling):
                 yield BlockingScheduler(self)
             finally:
                 loop_thread.call(self.stop())
+
+    async def rekey(self) -> int:
+        """Order all jobs of the store by this scheduler's strategy, which the store then remembers.
+
+        A store that was made with another strategy refuses to open; this is how it is converted. The
+        scheduler must not be open, and no worker may run on the store, in whichever process.
+
+        Returns:
+            How many live jobs were ordered anew.
+
+        Raises:
+            ConfigurationError: the scheduler is open, or a worker runs; nothing has changed.
+        """
+        return await self._engine.rekey(self._maker.order)
 
     async def drain(self, timeout: Duration | None = None) -> None:  # noqa: ASYNC109
         """Return when nothing is ready, running, delayed or blocked.

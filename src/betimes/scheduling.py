@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from betimes.core.durations import instant_us
 from betimes.core.job import JobSpec
 from betimes.core.schedule import ScheduleRecord
+from betimes.core.traits import Traits
 from betimes.core.triggers import Trigger
 from betimes.core.wording import shown
 from betimes.errors import BetimesError, ConfigurationError
@@ -92,6 +93,7 @@ class Scheduling:
             options,
             submit_options=bound.options,
             on_conflict=on_conflict,
+            gates=Traits(bound.task).gates(bound.payload),
         )
         record = await self._engine.timetable.add(asked)
         await self._let_others_run()

@@ -12,7 +12,9 @@ from betimes.core.dependencies import in_order
 from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Terms
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.schedule_terms import ScheduleTerms
-from betimes.core.strategy import PriorityStrategy, SchedulingStrategy, check_key
+from betimes.core.strategy import FairShareStrategy, PriorityStrategy, SchedulingStrategy, check_key
+from betimes.core.task import Registry
+from betimes.core.traits import Traits
 from betimes.errors import BetimesError, ConfigurationError, UnknownJob
 from betimes.tasks import BoundJob, SubmitOptions
 
@@ -25,9 +27,10 @@ class JobMaker:
         new_id: makes an id, given the instant.
         strategy: gives each job its key.
         rng: for the jitter of schedules.
+        tasks: the registry; it may grow.
     """
 
-    __slots__ = ("_is_plain", "_new_id", "_now", "_rng", "_strategy")
+    __slots__ = ("_is_plain", "_new_id", "_now", "_rng", "_seen", "_strategy", "_tasks", "_traits")
 
     def __init__(
         self,
@@ -35,7 +38,11 @@ class JobMaker:
         new_id: Callable[[Micros], str],
         strategy: SchedulingStrategy,
         rng: Random,
+        tasks: Registry,
     ) -> None:
+        self._tasks = tasks
+        self._traits: dict[str, Traits] = {}
+        self._seen = 0
         self._now = now
         self._new_id = new_id
         self._strategy = strategy
@@ -64,7 +71,35 @@ class JobMaker:
             self._depend(job, options, after)
         # The default strategy's key, without the checks that a user's strategy needs.
         job.sort_key = -spec.priority if self._is_plain else self._key(job)
+        if len(self._tasks) != self._seen:
+            self._look_at_tasks()
+        if self._traits:
+            self._restrain(job)
         return job
+
+    def order(self, job: Job) -> None:
+        """Give a job, as a store keeps it, its place in the strategy's order."""
+        job.sort_key = self._key(job)
+        self._look_at_tasks()
+        self._restrain(job)
+
+    def _look_at_tasks(self) -> None:
+        """Find out whose jobs have gates or a tenant; of most programs, none."""
+        self._seen = len(self._tasks)
+        strategy = self._strategy
+        by = strategy.by if isinstance(strategy, FairShareStrategy) else None
+        for name, task in list(self._tasks.items()):
+            if name not in self._traits and (task.gates or by is not None):
+                self._traits[name] = Traits(task, by)
+
+    def _restrain(self, job: Job) -> None:
+        """Name the gates that a job must pass, and its tenant."""
+        traits = self._traits.get(job.spec.task)
+        if traits is not None:
+            job.gates = traits.gates(job.payload)
+        strategy = self._strategy
+        if isinstance(strategy, FairShareStrategy):
+            job.tenant = strategy.tenant(None if traits is None else traits.tenant(job.payload))
 
     def make_run(self, record: ScheduleRecord, terms: ScheduleTerms, fire: FireKey) -> Job:
         """Make the job of one fire of a schedule.
@@ -80,6 +115,10 @@ class JobMaker:
         job = Job(self._new_id(now), record.spec, record.payload, now, run_at, expires_at=expires_at)
         job.fire = fire
         job.sort_key = -record.spec.priority if self._is_plain else self._key(job)
+        self._look_at_tasks()
+        self._restrain(job)
+        if record.spec.task not in self._tasks:
+            job.gates = terms.gates
         return job
 
     def _on_terms(self, spec: JobSpec, payload: bytes, options: SubmitOptions, now: Micros) -> Job:

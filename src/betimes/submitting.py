@@ -51,6 +51,8 @@ class Submitting:
         engine = self._engine
         if engine.is_closing or engine.thread != get_ident():
             engine.check_open()
+        if engine.declarations.are_due:
+            await engine.declarations.declare()
         kept, changes = await engine.store.submit((self._maker.make(spec, payload, options),))
         engine.journal.changes(changes)
         engine.submits += 1

@@ -30,6 +30,9 @@ MOST = 100_000
 MOST_HISTORY = 1_000_000_000
 """The longest history."""
 
+MOST_SHARE = 1000
+"""The largest share of a queue."""
+
 MOST_LISTED = 1000
 """The most jobs that one listing returns."""
 
@@ -79,7 +82,7 @@ def make_settings(
     *,
     concurrency: int,
     threads: int | None,
-    queues: Iterable[str] | None,
+    queues: Iterable[str] | Mapping[str, int] | None,
     lease: Duration,
     grace: Duration,
     keep: Duration,
@@ -98,9 +101,11 @@ def make_settings(
             "threads=%d never binds: at most concurrency=%d attempts run at once", threads, concurrency
         )
     default_poll_s = POLL_DURABLE_S if is_durable else POLL_MEMORY_S
+    names, shares = _queues(queues)
     return Settings(
         concurrency=concurrency,
-        queues=_queues(queues),
+        queues=names,
+        shares=shares,
         lease_us=duration_us(lease, name="lease"),
         grace_s=duration_s(grace, name="grace", allow_zero=True),
         keep_us=duration_us(keep, name="keep", allow_zero=True),
@@ -188,15 +193,23 @@ def _count(value: object, name: str, *, most: int = MOST) -> int:
     return value
 
 
-def _queues(queues: object) -> tuple[str, ...] | None:
+def _queues(queues: object) -> tuple[tuple[str, ...] | None, Mapping[str, int] | None]:
+    """Return the queues served (None: all), and their shares, if they are served by shares."""
     if queues is None:
-        return None
-    if isinstance(queues, (str, Mapping)) or not isinstance(queues, Iterable):
-        raise ConfigurationError(f"queues is {queues!r:.100}; it is a list of queue names, or None for all")
+        return None, None
+    if isinstance(queues, str) or not isinstance(queues, Iterable):
+        raise ConfigurationError(
+            f"queues is {queues!r:.100}; it is a list of queue names, a dict from names to shares, or None for "
+            "all"
+        )
     names = tuple(dict.fromkeys(check_name(name, "queues") for name in queues))
     if not names:
         raise ConfigurationError("queues is empty: name the queues to serve, or leave it out to serve all")
-    return names
+    if not isinstance(queues, Mapping):
+        return names, None
+    return names, {
+        name: _count(queues[name], f"the share of queue {name!r}", most=MOST_SHARE) for name in names
+    }
 
 
 def make_executors(settings: Settings, threads: int | None) -> dict[str, Executor]:

@@ -54,20 +54,28 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Errored:
-    """The code raised. `retry_in_us` is the back-off drawn for the next attempt; None: there is none."""
+    """The code raised.
+
+    Attributes:
+        at, error: when, and what.
+        retry_in_us: the back-off drawn for the next attempt; None: there is none.
+        reason: why there is none, if the retry policy would have allowed one.
+    """
 
     at: Micros
     error: ErrorInfo
     retry_in_us: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeadlinePassed:
-    """The attempt's timeout is over, whatever its code goes on to do. `retry_in_us` is as in `Errored`."""
+    """The attempt's timeout is over, whatever its code goes on to do. The fields are those of `Errored`."""
 
     at: Micros
     error: ErrorInfo
     retry_in_us: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

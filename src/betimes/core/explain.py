@@ -191,5 +191,6 @@ def _how(job: Job) -> str:
         if name == CancelReason.DEPENDENCY:
             return f": job {which}, which it depends on, did not complete"
         return f": {_WHY_CANCELLED.get(job.reason, job.reason)}"
-    why = job.error or job.reason
-    return "" if why is None or job.status is JobStatus.COMPLETED else f": {why}"
+    if job.status is JobStatus.COMPLETED:
+        return ""
+    return "".join(f": {why}" for why in (job.error, job.reason) if why is not None)

@@ -205,7 +205,7 @@ class Job:
         superseded: a newer version of the id waits for this one: it will not be retried.
         result: the return value as JSON, when COMPLETED.
         error: of the last failed attempt.
-        reason: why it was cancelled, or failed without an error of its own.
+        reason: why it was cancelled, failed without an error of its own, or was not retried.
         attempts: how the earlier attempts ended, the newest last; bounded.
         depends_on: ids of what it waits or waited for.
         key: its idempotency key.

@@ -171,7 +171,7 @@ def _end_attempt(job: Job, event: Errored | DeadlinePassed, final: JobStatus) ->
     if job.cancel_requested:
         return _withdraw(job, event.at)
     if event.retry_in_us is None or job.superseded or job.spec.at_most_once:
-        return Transition(RUNNING, final, event.at, error=event.error)
+        return Transition(RUNNING, final, event.at, error=event.error, reason=event.reason)
     return _again(event.at, event.retry_in_us, outcome=final.value, error=event.error)
 
 

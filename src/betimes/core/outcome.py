@@ -14,7 +14,10 @@ from betimes.core.durations import duration_us
 from betimes.core.events import Errored, Event, Snoozed, Succeeded, Withdrawn
 from betimes.core.job import ErrorInfo, Micros
 from betimes.core.retry import RetryPolicy
-from betimes.errors import BetimesError, Cancel, Snooze
+from betimes.errors import BetimesError, Cancel, NonRetryableError, PayloadError, Snooze
+
+HOPELESS = (NonRetryableError, PayloadError)
+"""Errors which say that the same call would fail again."""
 
 MESSAGE_KEPT = 10_000
 TRACEBACK_KEPT = 50_000
@@ -23,10 +26,18 @@ TRACEBACK_KEPT = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The code raised; `may_retry` is what the retry policy says of this error."""
+    """The code raised.
+
+    Attributes:
+        error: what.
+        may_retry: what the retry policy says of this error.
+        is_hopeless: whether it says that the same call would fail again, so that it tells nothing of a
+            dependency that may be down.
+    """
 
     error: ErrorInfo
     may_retry: bool
+    is_hopeless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,11 @@ def outcome_of(error: BaseException, policy: RetryPolicy | None, attempt: int) -
         try:
             return AskedToSnooze(duration_us(error.delay, name="Snooze", allow_zero=True))
         except BetimesError as wrong:
-            return Raised(error_info(wrong), may_retry=False)
+            return Raised(error_info(wrong), may_retry=False, is_hopeless=True)
     if isinstance(error, Cancel):
         return AskedToCancel(_message(error.reason))
-    return Raised(error_info(error), may_retry=policy is not None and policy.should_retry(error, attempt))
+    may_retry = policy is not None and policy.should_retry(error, attempt)
+    return Raised(error_info(error), may_retry, isinstance(error, HOPELESS))
 
 
 def event_of(outcome: Outcome, *, at: Micros, retry_in_us: int | None) -> Event:

@@ -111,6 +111,10 @@ class Signature:
         """The name of the parameter that the worker fills in; None when the function has none."""
         return self._parameters.context
 
+    def key_of(self, name: str) -> str | None:
+        """Return the name in JSON of the parameter of this name; None: nothing is stored of such a one."""
+        return next((one.key for one in self._parameters.stored if one.name == name), None)
+
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """Return a call's arguments as JSON, once they fit the function and are sure to come back.
 

@@ -35,6 +35,7 @@ class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True):
         anchor: where its grid begins, if the trigger has none of its own.
         created_at: when it was added first.
         is_declared: a task's decorator asked for it.
+        gates: of its jobs, for a process that fires it and does not know the task.
     """
 
     trigger: Mapping[str, Any]
@@ -48,6 +49,7 @@ class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True):
     anchor: Micros = 0
     created_at: Micros = 0
     is_declared: bool = False
+    gates: tuple[str, ...] = ()
 
     @property
     def is_own(self) -> bool:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from betimes.core.job import JobSpec
+from betimes.core.limits import GateTerms
 from betimes.core.payload import Signature
+from betimes.core.restraints import CircuitBreaker, RetryBudget
 from betimes.core.retry import RetryPolicy
 
 
@@ -23,6 +25,10 @@ class TaskDefinition:
         timeout_s: its timeout in seconds; None: none.
         takes_context: whether the worker fills in one of its parameters.
         expires_us: how long its jobs may wait for their first start; None: for ever.
+        gates: the rules of its limits, rates and breaker, in the order in which a job waits at them.
+        budget: what share of its starts may be retries; None: its policy alone decides.
+        breaker: when its circuit opens; None: never.
+        is_guarded: whether its attempts are to be counted, for the one or the other.
     """
 
     fn: Callable[..., Any]
@@ -31,10 +37,15 @@ class TaskDefinition:
     policy: RetryPolicy
     timeout_s: float | None = None
     expires_us: int | None = None
+    gates: tuple[GateTerms, ...] = ()
+    budget: RetryBudget | None = None
+    breaker: CircuitBreaker | None = None
     takes_context: bool = field(init=False)
+    is_guarded: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "takes_context", self.signature.context_parameter is not None)
+        object.__setattr__(self, "is_guarded", self.budget is not None or self.breaker is not None)
 
     @property
     def name(self) -> str:

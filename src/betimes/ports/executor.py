@@ -70,8 +70,7 @@ class Executor(ABC):
 
     @property
     def ahead(self) -> int:
-        """How many runs it takes beyond its slots at present, to have the next one at hand; 0 unless it is
-        sure that they will not have to wait for long."""
+        """How many runs it takes beyond its slots at present; none unless they will not wait for long."""
         return 0
 
     @abstractmethod

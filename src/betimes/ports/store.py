@@ -280,7 +280,7 @@ class Store(ABC):
 
     @abstractmethod
     async def log(self, job: Job, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
-        """Return the lines of a version's log whose number is larger than `after`, in order, at most `limit`."""
+        """Return the lines of a version's log behind the one of this number, in order, at most `limit`."""
 
     # the order
 
@@ -290,8 +290,8 @@ class Store(ABC):
 
         Args:
             strategy: its stored name.
-            assign: writes `sort_key` and `tenant` into a job's record; those with a tenant are tagged anew, in
-                the order of submission.
+            assign: writes `sort_key` and `tenant` into a job's record; those with a tenant are tagged anew,
+                in the order of submission.
 
         Returns:
             How many jobs were ordered anew.

@@ -9,8 +9,9 @@ from typing import Any
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Succeeded
 from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, Micros
 from betimes.core.log import INFO
-from betimes.core.outcome import AskedToCancel, AskedToSnooze, Outcome, Raised, outcome_of
+from betimes.core.outcome import HOPELESS, AskedToCancel, AskedToSnooze, Outcome, Raised, outcome_of
 from betimes.core.remote import Answer, Call, Returned, Threw, WantsCancel, WantsSnooze
+from betimes.core.retry import class_name
 from betimes.core.task import TaskDefinition
 from betimes.errors import JobTimedOut, ProcessDied
 from betimes.ports import Report
@@ -111,7 +112,8 @@ class Attempt(Report):
     def _may_snooze(self, outcome: Outcome) -> Outcome:
         if isinstance(outcome, AskedToSnooze) and self.job.spec.at_most_once:
             message = "the job may start only once (delivery='at_most_once'), so it cannot run again later"
-            return Raised(ErrorInfo(type="betimes.errors.Snooze", message=message), may_retry=False)
+            error = ErrorInfo(type="betimes.errors.Snooze", message=message)
+            return Raised(error, may_retry=False, is_hopeless=True)
         return outcome
 
     def call(self) -> Call:
@@ -138,7 +140,8 @@ class Attempt(Report):
         if isinstance(answer, Returned):
             return Succeeded(0, answer.result)
         if isinstance(answer, Threw):
-            return Raised(answer.error, policy.should_retry_named(answer.classes, self.number))
+            is_hopeless = any(class_name(kind) in answer.classes for kind in HOPELESS)
+            return Raised(answer.error, policy.should_retry_named(answer.classes, self.number), is_hopeless)
         if isinstance(answer, WantsSnooze):
             return self._may_snooze(AskedToSnooze(answer.delay_us))
         if isinstance(answer, WantsCancel):

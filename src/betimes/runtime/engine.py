@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from betimes.core.job import Job, JobStatus
+from betimes.core.limits import GateKind
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
 from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.ports import CancelAnswer, Cancellation, Executor, Hint, Store, WorkerInfo
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import current_attempt
+from betimes.runtime.declarations import Declarations
 from betimes.runtime.endings import Ending
 from betimes.runtime.firing import LOOK_EVERY_S, Firing, OnJump
 from betimes.runtime.giving_way import let_others_run
@@ -23,6 +25,7 @@ from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.lookout import LOOK_FOR_ENDS_EVERY_S, Lookout, wait_for
 from betimes.runtime.metrics import Metrics
+from betimes.runtime.openness import Openness
 from betimes.runtime.settings import Settings
 from betimes.runtime.shutdown import Shutdown
 from betimes.runtime.snapshot import snapshot
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("betimes")
 
 
-class Engine:
+class Engine(Openness):
     """Opens a store, and lets a worker run on it or only looks and submits.
 
     Args:
@@ -72,13 +75,13 @@ class Engine:
         on_jump: OnJump,
         rng: Random,
     ) -> None:
+        super().__init__()
         self.store = store
         self.journal = Journal()
-        self.timetable = Timetable(store, self.journal, new_run)
+        self.declarations = Declarations(store, tasks)
+        self.timetable = Timetable(store, self.journal, new_run, self.declarations)
         self.journal.on_recorded = self._note_change
         self.worker: Worker | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.thread = 0
         self._tasks = tasks
         self._settings = settings
         self._strategy = strategy
@@ -89,8 +92,6 @@ class Engine:
         self._on_jump = on_jump
         self._rng = rng
         self._firing: Firing | None = None
-        self.is_closing = False
-        self._is_opening = False
         self.submits = 0
         self._changed = asyncio.Event()
         self._lookout = Lookout(store, self.journal, self._runs_here, every_s=self.looks_every_s)
@@ -109,9 +110,7 @@ class Engine:
                 "this scheduler is open already: use the one that runs, or make a second Scheduler for the "
                 "store"
             )
-        self.loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
-        self.is_closing = self._is_opening = True
+        self._begin()
         self._opened, self._closed = asyncio.Event(), asyncio.Event()
         self._changed = asyncio.Event()
         self._lookout = Lookout(self.store, self.journal, self._runs_here, every_s=self.looks_every_s)
@@ -121,15 +120,30 @@ class Engine:
             self.journal.listeners.open()
             self.journal.endings.open()
             self._unsubscribe = self.store.subscribe(self._hear)
+            self.declarations.begin()
+            await self.declarations.declare()
             if is_running:
-                await self._start_worker(self.loop)
+                await self._start_worker(asyncio.get_running_loop())
             self.is_closing = False
         except BaseException:
             await self._let_go()
             raise
         finally:
-            self._is_opening = False
+            self.is_opening = False
             self._opened.set()
+
+    async def rekey(self, assign: Callable[[Job], None]) -> int:
+        """Order all jobs of a store that is not open by this engine's strategy."""
+        if self.loop is not None:
+            raise ConfigurationError("the scheduler is open: stop it before its jobs are ordered anew")
+        self._begin()
+        try:
+            await self.store.open(strategy=None)
+            await self.declarations.declare()
+            return await self.store.rekey(strategy=self._strategy, assign=assign)
+        finally:
+            await self.store.close()
+            self._end()
 
     async def _start_worker(self, loop: asyncio.AbstractEventLoop) -> None:
         executors = self._new_executors()
@@ -177,7 +191,7 @@ class Engine:
 
     async def close(self, *, cancel_running: bool = False, timeout_s: float | None = None) -> None:
         """Stop the worker, deliver the events, and close the store; nothing of it is left on the loop."""
-        if self._is_opening:
+        if self.is_opening:
             await self._opened.wait()
         if self.loop is None:
             return
@@ -215,43 +229,8 @@ class Engine:
             finally:
                 self.worker = None
                 self._firing = None
-                self.loop = None
-                self.thread = 0
+                self._end()
                 self._closed.set()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether submits are taken."""
-        return self.loop is not None and not self.is_closing
-
-    def check_open(self) -> None:
-        """Refuse to go on unless the store is open and the scheduler is not stopping.
-
-        Raises:
-            SchedulerClosed: it is not; the text says what to do.
-            ConfigurationError: it is open on another event loop.
-        """
-        self.check_here()
-        if self.is_closing:
-            state = "still opening" if self._is_opening else "stopping"
-            raise SchedulerClosed(f"the scheduler is {state}, and takes no work now")
-
-    def check_here(self) -> None:
-        """Refuse to go on unless the store is open on the running event loop; errors as `check_open`."""
-        if self.loop is None:
-            raise SchedulerClosed(
-                "the scheduler is not open: enter 'async with scheduler:' (or 'async with "
-                "scheduler.client():' to submit only), or await scheduler.start()"
-            )
-        if self.loop.is_closed():
-            raise SchedulerClosed(
-                "the scheduler's event loop ended before stop(), and its worker with it: make a new Scheduler"
-            )
-        if self.loop is not asyncio.get_running_loop():
-            raise ConfigurationError(
-                "the scheduler runs on another event loop: await its calls there, or use submit_threadsafe() "
-                "and submit_blocking(), which may be called in any thread"
-            )
 
     def _hear(self, hint: Hint) -> None:
         firing = self._firing
@@ -273,8 +252,10 @@ class Engine:
 
     async def submit(self, jobs: Sequence[Job]) -> list[Job]:
         """Keep new jobs, all or none, as durably as the store can."""
-        if self.is_closing or self.thread != threading.get_ident():
+        if self.is_closing or self.thread != get_ident():
             self.check_open()
+        if self.declarations.are_due:
+            await self.declarations.declare()
         kept, changes = await self.store.submit(jobs)
         self.journal.changes(changes)
         self.submits += len(jobs)
@@ -347,6 +328,7 @@ class Engine:
 
     def registered(self, asked: NewSchedule | None) -> None:
         """Hear that a task was registered, and of the schedule it asks for: kept before anything is fired."""
+        self.declarations.begin()
         if asked is not None:
             self.timetable.declare(asked)
         loop = self.loop
@@ -393,7 +375,19 @@ class Engine:
             state=self._state,
             heap=self.store.heap_entries(),
             deadlocked=0 if self._watches.pool is None else len(self._watches.pool.found.held),
+            circuits_open=await self._open_circuits(),
         )
+
+    async def _open_circuits(self) -> int:
+        breakers = [
+            terms.rule
+            for task in list(self._tasks.values())
+            for terms in task.gates
+            if terms.kind is GateKind.BREAKER
+        ]
+        if self.loop is None or not breakers:
+            return 0
+        return sum(view.gate.is_tripped for view in await self.store.gates(breakers, most=0))
 
 
 def _nothing() -> None:

@@ -21,6 +21,9 @@ class Metrics:
         completed, failed, timed_out, cancelled: jobs whose end was recorded here.
         attempts: attempts started here.
         retries: attempts that ended in another try to come.
+        retries_denied: retries that a retry budget refused here.
+        circuits_opened: how often a circuit breaker opened here.
+        circuits_open: circuits that are open now, over all workers of the store.
         snoozes: attempts that asked to run again later.
         schedule_lag: started − run_at, in seconds: the first sign of too few workers.
         run_time: of attempts, in seconds.
@@ -54,6 +57,9 @@ class Metrics:
     cancelled: int = 0
     attempts: int = 0
     retries: int = 0
+    retries_denied: int = 0
+    circuits_opened: int = 0
+    circuits_open: int = 0
     snoozes: int = 0
     schedule_lag: Quantiles = field(default_factory=Quantiles)
     run_time: Quantiles = field(default_factory=Quantiles)
@@ -84,6 +90,7 @@ class Counters:
 
     __slots__ = (
         "attempts",
+        "circuits_opened",
         "ended",
         "fires",
         "longest_stall_s",
@@ -91,6 +98,7 @@ class Counters:
         "lost_leases",
         "rescued",
         "retries",
+        "retries_denied",
         "run_time",
         "schedule_lag",
         "skipped_fires",
@@ -105,6 +113,8 @@ class Counters:
         self.submitted = 0
         self.attempts = 0
         self.retries = 0
+        self.retries_denied = 0
+        self.circuits_opened = 0
         self.snoozes = 0
         self.rescued = 0
         self.lost_leases = 0

@@ -20,6 +20,7 @@ def snapshot(
     state: WorkerState[Attempt] | None,
     heap: tuple[int, int],
     deadlocked: int,
+    circuits_open: int,
 ) -> Metrics:
     """Take a snapshot.
 
@@ -30,6 +31,7 @@ def snapshot(
         state: the slots of the worker that runs or ran last; None: none did.
         heap: entries of the store's in-memory heaps, and the live ones among them.
         deadlocked: attempts that wait in vain.
+        circuits_open: circuits that are open now.
     """
     counters, listeners = journal.counters, journal.listeners
     zombies = list(state.zombies.values()) if state else []
@@ -48,6 +50,9 @@ def snapshot(
         cancelled=counters.ended[JobStatus.CANCELLED],
         attempts=counters.attempts,
         retries=counters.retries,
+        retries_denied=counters.retries_denied,
+        circuits_opened=counters.circuits_opened,
+        circuits_open=circuits_open,
         snoozes=counters.snoozes,
         schedule_lag=counters.schedule_lag.summary(),
         run_time=counters.run_time.summary(),

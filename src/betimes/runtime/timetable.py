@@ -17,6 +17,7 @@ from betimes.core.schedule_terms import OWN_KIND, ScheduleTerms
 from betimes.core.triggers import Trigger
 from betimes.errors import BetimesError, ConfigurationError, StoreUnavailable, UnknownSchedule
 from betimes.ports import Store
+from betimes.runtime.declarations import Declarations
 from betimes.runtime.definitions import Definitions
 from betimes.runtime.journal import Journal
 
@@ -59,8 +60,9 @@ class Timetable:
         definitions: what their definitions mean.
     """
 
-    def __init__(self, store: Store, journal: Journal, new_run: NewRun) -> None:
+    def __init__(self, store: Store, journal: Journal, new_run: NewRun, declarations: Declarations) -> None:
         """Keep the schedules of this store."""
+        self._declarations = declarations
         self._store = store
         self._journal = journal
         self._new_run = new_run
@@ -81,12 +83,14 @@ class Timetable:
         self._to_keep = dict(self._declared)
 
     async def keep_declared(self) -> None:
-        """Keep what was declared since last asked.
+        """Keep what was declared since last asked, the rules that its jobs will need first.
 
         Raises:
             StoreUnavailable: not now; it is kept the next time.
             Others as `add`: this one is not asked for again.
         """
+        if self._declarations.are_due:
+            await self._declarations.declare()
         while self._to_keep:
             schedule_id, asked = next(iter(self._to_keep.items()))
             try:
@@ -325,6 +329,8 @@ class Timetable:
 
     async def run_now(self, schedule_id: str) -> Job:
         """Make a job of a schedule now, beside its grid."""
+        if self._declarations.are_due:
+            await self._declarations.declare()
         for _ in range(TRIES):
             standing = await self.get(schedule_id)
             terms = ScheduleTerms.from_text(standing.definition)

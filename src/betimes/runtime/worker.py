@@ -25,7 +25,7 @@ from random import Random
 
 from betimes.core.events import Event, Succeeded
 from betimes.core.job import Job
-from betimes.core.outcome import Outcome, Raised, event_of
+from betimes.core.outcome import Outcome
 from betimes.core.queue_shares import QueueShares
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
@@ -35,6 +35,7 @@ from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
 from betimes.runtime.giving_way import let_others_run
+from betimes.runtime.guards import Guards
 from betimes.runtime.intake import Intake
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
@@ -86,6 +87,7 @@ class Worker:
         self._reports: list[Report] = []
         self._returned: list[tuple[int, int]] = []
         self.book = LogBook(store)
+        self._guards = Guards(store, journal.counters, rng)
         self.intake = Intake(self, tasks, executors)
         self._wake = asyncio.Event()
         self.is_awake = False
@@ -207,6 +209,8 @@ class Worker:
         """
         if self.book.has_lines:
             await self.book.flush()
+        if claims and self._guards.has_trips:
+            await self._guards.tell()
         sent, self._reports = self._reports, []
         returned, self._returned = self._returned, []
         attempts = [report for report in sent if isinstance(report, Attempt)]
@@ -296,6 +300,7 @@ class Worker:
             self._shares.dealt(job.spec.queue for job in claimed)
         self._journal.claimed(claimed)
         attempts = self.intake.attempts_of(claimed, self._loop.time())
+        self._guards.started(attempts)
         self._journal.counters.attempts += len(attempts)
         self.state.on_claimed(attempts)
         executors = self._executors
@@ -330,7 +335,7 @@ class Worker:
             run.has_returned = True
             # A success gets its instant when it is sent: one look at the clock for all that go together.
             run.is_reported = True
-            run.event = outcome if type(outcome) is Succeeded else self._event_of(run, outcome)
+            run.event = outcome if type(outcome) is Succeeded else self._guards.event_of(run, outcome)
             self._reports.append(run)
             if not self.is_awake:
                 self.awaken()
@@ -342,12 +347,6 @@ class Worker:
             self.awaken()
             self.progress.set()
 
-    def _event_of(self, attempt: Attempt, outcome: Outcome) -> Event:
-        retry_in_us = None
-        if isinstance(outcome, Raised) and outcome.may_retry:
-            retry_in_us = attempt.back_off_us(self._rng)
-        return event_of(outcome, at=self._store.now(), retry_in_us=retry_in_us)
-
     def _report(self, attempt: Attempt, event: Event) -> None:
         attempt.is_reported = True
         attempt.event = event
@@ -357,7 +356,7 @@ class Worker:
     def _late(self, attempt: Attempt) -> None:
         """Record a timeout now, whatever the code goes on to do, and tell the code."""
         self.state.on_late(attempt)
-        self._report(attempt, attempt.late(self._store.now(), self._rng))
+        self._report(attempt, self._guards.late(attempt))
         self.stop_code(attempt)
 
     def stop_code(self, attempt: Attempt) -> None:

@@ -129,9 +129,11 @@ class RecordingStore(MemoryStore):
         self._record(job for each in fired if each is not None for job in each.jobs)
         return fired, changes
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         """Take reports, and record the attempts that failed."""
-        exchange = await super().exchange(reports, claim)
+        exchange = await super().exchange(reports, claim, returned)
         for report, step in zip(reports, exchange.steps, strict=True):
             if step is not None and (step.error is not None or step.after in FAILED_ENDS):
                 attempt = report.number if isinstance(report, Attempt) else report.job.attempt

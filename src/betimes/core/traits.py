@@ -1,0 +1,103 @@
+"""What a job has of its own by its arguments: which gates it must pass, and whose it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from betimes.core.codec import encode_json
+from betimes.core.limits import key_under
+from betimes.core.payload import Signature
+from betimes.core.task import TaskDefinition
+from betimes.errors import ConfigurationError
+
+VALUE_LENGTH = 200
+"""Characters of a value that names a gate or a tenant; a longer one goes by a digest."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Argument:
+    """Reads one argument of a task's jobs off their payload, as text.
+
+    Text is taken as it is, other values as JSON; an argument that was left out has the function's default.
+    """
+
+    __slots__ = ("_default", "_key")
+
+    def __init__(self, key: str, default: str) -> None:
+        self._key = key
+        self._default = default
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], signature: Signature, name: str) -> Argument | None:
+        """Return who reads this argument; None: the function has none of this name."""
+        key = signature.key_of(name)
+        if key is None:
+            return None
+        default = inspect.signature(fn).parameters[name].default
+        return cls(key, "" if default is inspect.Parameter.empty else _default_text(default))
+
+    def read(self, payload: bytes) -> str:
+        """Return the argument's value in a stored call."""
+        arguments = _decode(payload)
+        return _text(arguments[self._key]) if self._key in arguments else self._default
+
+
+def _default_text(value: object) -> str:
+    try:
+        return _text(msgspec.to_builtins(value))
+    except (TypeError, ValueError):
+        return ""
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else encode_json(value).decode()
+    if len(text) > VALUE_LENGTH or not text.isprintable():
+        return f"sha256:{sha256(text.encode()).hexdigest()[:32]}"
+    return text
+
+
+class Traits:
+    """The gates and the tenant of one task's jobs.
+
+    Args:
+        task: the task.
+        tenants_by: the name of the argument that tells tenants apart; None: the strategy has no shares.
+
+    Raises:
+        ConfigurationError: a limit or rate is by an argument that the function does not have.
+    """
+
+    __slots__ = ("_gates", "_static", "_tenant")
+
+    def __init__(self, task: TaskDefinition, tenants_by: str | None = None) -> None:
+        self._gates: list[tuple[str, Argument | None]] = []
+        for terms in task.gates:
+            argument = None if terms.by is None else Argument.of(task.fn, task.signature, terms.by)
+            if terms.by is not None and argument is None:
+                raise ConfigurationError(
+                    f"the {terms.kind} {terms.name!r} is by {terms.by!r}, and {task.name} has no argument of "
+                    "that name"
+                )
+            self._gates.append((terms.rule, argument))
+        has_values = any(argument is not None for _, argument in self._gates)
+        self._static = None if has_values else tuple(rule for rule, _ in self._gates)
+        self._tenant = None if tenants_by is None else Argument.of(task.fn, task.signature, tenants_by)
+
+    def gates(self, payload: bytes) -> tuple[str, ...]:
+        """Return the keys of the gates that a job with these arguments must pass, in the task's order."""
+        if self._static is not None:
+            return self._static
+        return tuple(
+            rule if argument is None else key_under(rule, argument.read(payload))
+            for rule, argument in self._gates
+        )
+
+    def tenant(self, payload: bytes) -> str | None:
+        """Return the name of the tenant of a job with these arguments; None: they do not say."""
+        return None if self._tenant is None else self._tenant.read(payload)
