@@ -175,6 +175,32 @@ class ProcessDied(BetimesError):
         self.exit_code = exit_code
 
 
+class CommandFailed(BetimesError):
+    """An external command ended with a code that is no success, or could not be started at all.
+
+    Attributes:
+        exit_code: its exit code; minus the signal's number if a signal killed it; None: it was not started,
+            or its end is not known.
+        stdout, stderr: what it wrote; the end of it, if there was too much.
+        may_retry: whether the retry policy is asked; if not, the job ends FAILED at once.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stdout: str = "",
+        stderr: str = "",
+        may_retry: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stdout = stdout
+        self.stderr = stderr
+        self.may_retry = may_retry
+
+
 class LeaseLost(BetimesError):
     """This worker's lease is over: another worker may hold its jobs; whatever it ran must stop."""
 
