@@ -199,8 +199,8 @@ def _queues(queues: object) -> tuple[tuple[str, ...] | None, Mapping[str, int] |
         return None, None
     if isinstance(queues, str) or not isinstance(queues, Iterable):
         raise ConfigurationError(
-            f"queues is {queues!r:.100}; it is a list of queue names, a dict from names to shares, or None for "
-            "all"
+            f"queues is {queues!r:.100}; it is a list of queue names, a dict from names to shares, or None "
+            "for all"
         )
     names = tuple(dict.fromkeys(check_name(name, "queues") for name in queues))
     if not names:

@@ -149,6 +149,8 @@ def _cancel_requested(job: Job) -> Reason:
     means = {
         "loop": "a loop job gets CancelledError, and may clean up first",
         "thread": "a thread cannot be killed: its function has to look at ctx.cancelled",
+        "process": "its process has been sent SIGTERM, and is killed when grace= is over",
+        "command": "its processes have been sent SIGTERM, and are killed when grace= is over",
     }
     how = means.get(job.spec.lane, f"it has been told as lane {job.spec.lane!r} does")
     return Reason(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from betimes.core.claiming import has_room, is_due, is_expired, is_served
+from betimes.core.gate_obstacles import circuit_open, limit_reached, no_token
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.pool import SLOTS_REMEDY
 from betimes.core.reason import Reason, ReasonCode
@@ -284,6 +285,9 @@ OBSTACLES: tuple[Finder, ...] = (
     queue_paused,
     nobody_serves,
     not_runnable_here,
+    limit_reached,
+    no_token,
+    circuit_open,
     code_still_running,
 )
 """What keeps a job from being claimed, whatever is free."""

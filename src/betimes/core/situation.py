@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from betimes.core.claiming import is_served
 from betimes.core.job import JobStatus, Micros
+from betimes.core.limits import GateView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,7 @@ class Situation:
         paused: the paused queues.
         dependencies: the jobs it depends on.
         older: versions of its id that still run.
+        gates: its limits, rates and breaker as they stand.
         ahead: how many claimable jobs of its queue and lane go before it; counted up to `most_ahead`.
         most_ahead: where that count ends.
         deadline: when the timeout of its running attempt is over.
@@ -134,6 +136,7 @@ class Situation:
     paused: frozenset[str] = frozenset()
     dependencies: tuple[OtherJob, ...] = ()
     older: tuple[OtherJob, ...] = ()
+    gates: tuple[GateView, ...] = ()
     ahead: int = 0
     most_ahead: int = 1000
     deadline: Micros | None = None

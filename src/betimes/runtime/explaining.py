@@ -89,6 +89,7 @@ async def gather(
         paused=await store.paused_queues(),
         dependencies=await _dependencies(store, job, before),
         older=tuple(_other(running) for running in before if running.id == job.id),
+        gates=tuple(await store.gates(job.gates)) if job.gates else (),
         ahead=await _ahead(store, job, held) if job.status in (READY, DELAYED) else 0,
         most_ahead=MOST_AHEAD,
         deadline=_deadline(job, tasks),
