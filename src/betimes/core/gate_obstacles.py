@@ -55,8 +55,8 @@ def circuit_open(job: Job, s: Situation) -> Reason | None:
     _, name, _ = named(view.key)
     return Reason(
         code=ReasonCode.CIRCUIT_OPEN,
-        text=f"The circuit of task {name!r} is open, since its attempts have failed; the next probe may go at "
-        f"{moment(opens_at, s.now)}. {_place(job, view)}",
+        text=f"The circuit of task {name!r} is open, since its attempts have failed; the next probe may go "
+        f"at {moment(opens_at, s.now)}. {_place(job, view)}",
         change=f"It starts once a probe has succeeded, or as one; close_circuit({name!r}) closes it at once.",
     )
 

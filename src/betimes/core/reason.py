@@ -41,7 +41,7 @@ class ReasonCode(StrEnum):
     """The only worker that serves its queue is stopping."""
     LIMIT_REACHED = "limit_reached"
     """As many jobs of one of its limits run as may."""
-    NO_TOKEN = "no_token"
+    NO_TOKEN = "no_token"  # noqa: S105 - a token of a rate
     """One of its rates has no token left."""
     CIRCUIT_OPEN = "circuit_open"
     """The circuit breaker of its task has opened, since its attempts failed."""
