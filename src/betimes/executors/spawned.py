@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from betimes.executors.guard import Guard
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -76,12 +78,16 @@ class Spawned:
         program: what to start.
         exited: is called once, on the loop that is running now, when the child and all that was left of its
             group are dead, or when it could not be started.
+        guard: kills the group if this process dies first; None: whoever is started sees to that itself.
 
     Made, and used, on the loop.
     """
 
-    def __init__(self, program: Program, exited: Callable[[Exit], None]) -> None:
+    def __init__(
+        self, program: Program, exited: Callable[[Exit], None], *, guard: Guard | None = None
+    ) -> None:
         self._program = program
+        self._guard = guard
         self._exited = exited
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -141,6 +147,8 @@ class Spawned:
         try:
             if self._early is not None:
                 return Exit(code=-self._early)
+            if self._guard is not None:
+                self._guard.ready()
             child = subprocess.Popen(  # noqa: S603 - what users register is what is run
                 program.argv,
                 env=program.env,
@@ -155,6 +163,8 @@ class Spawned:
             return Exit(error=error.with_traceback(None))
         finally:
             program.close()
+        if self._guard is not None:
+            self._guard.add(child.pid)
         with self._lock:
             self._child = child
             if self._early is not None:
@@ -166,6 +176,8 @@ class Spawned:
         with self._lock:
             if is_ours:
                 _kill_group(child.pid, signal.SIGKILL)
+            if self._guard is not None:
+                self._guard.discard(child.pid)
             self._is_reaped = True
             code = child.wait()
         return Exit(code=code if is_ours else None)
