@@ -116,12 +116,32 @@ class Attempt(Report):
             return Raised(error, may_retry=False, is_hopeless=True)
         return outcome
 
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.job.id
+
+    @property
+    def task_name(self) -> str:
+        """The task's registered name."""
+        return self.task.name
+
+    @property
+    def fire_at(self) -> Micros | None:
+        """The instant of the fire that made the job, if one did."""
+        fire = self.job.fire
+        return None if fire is None else fire.at
+
+    @property
+    def deadline(self) -> Micros | None:
+        """When its timeout is over, if it has one."""
+        if self.timeout_s is None or self.claimed_at is None:
+            return None
+        return self.claimed_at + round(self.timeout_s * 1_000_000)
+
     def call(self) -> Call:
         """Return what another process needs to run the code."""
-        fn, job, fire = self.task.fn, self.job, self.job.fire
-        deadline = None
-        if self.timeout_s is not None and self.claimed_at is not None:
-            deadline = self.claimed_at + round(self.timeout_s * 1_000_000)
+        fn, job = self.task.fn, self.job
         return Call(
             module=fn.__module__,
             qualname=fn.__qualname__,
@@ -130,8 +150,8 @@ class Attempt(Report):
             task=self.task.name,
             attempt=self.number,
             fence=self.fence,
-            scheduled_for=None if fire is None else fire.at,
-            deadline=deadline,
+            scheduled_for=self.fire_at,
+            deadline=self.deadline,
         )
 
     def answered(self, answer: Answer) -> Outcome:

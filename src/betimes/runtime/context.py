@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import MutableMapping
 from contextvars import ContextVar
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 from betimes.core.durations import from_us
-from betimes.core.job import EPOCH
+from betimes.core.job import Micros
+from betimes.core.log import INFO
 from betimes.errors import BetimesError, Cancel
 
 if TYPE_CHECKING:
@@ -23,6 +24,44 @@ current_attempt: ContextVar[Attempt] = ContextVar("betimes_attempt")
 """Set in an attempt's own context, and nowhere else."""
 
 _log = logging.getLogger("betimes.job")
+
+
+class Shown(Protocol):
+    """What a context shows of an attempt; in a process job's own process something else stands in for it."""
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+
+    @property
+    def task_name(self) -> str:
+        """The task's registered name."""
+
+    @property
+    def number(self) -> int:
+        """The attempt's number, from 1."""
+
+    @property
+    def fence(self) -> int:
+        """What it was claimed under."""
+
+    @property
+    def fire_at(self) -> Micros | None:
+        """The instant of the fire that made the job."""
+
+    @property
+    def deadline(self) -> Micros | None:
+        """When its timeout is over."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it has been told to stop."""
+
+    def progressed(self, done: float, total: float | None) -> None:
+        """Note how far the code says it is."""
+
+    def write_log(self, text: str, *, source: str = "log", level: int = INFO) -> None:
+        """Add lines to the job's log; from any thread."""
 
 
 class Context:
@@ -39,19 +78,19 @@ class Context:
 
     __slots__ = ("_attempt",)
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Shown) -> None:
         """Speak of this attempt."""
         self._attempt = attempt
 
     @property
     def job_id(self) -> str:
         """The job's id; the same for all its attempts, so a good idempotency key."""
-        return self._attempt.job.id
+        return self._attempt.job_id
 
     @property
     def task(self) -> str:
         """The task's registered name."""
-        return self._attempt.task.name
+        return self._attempt.task_name
 
     @property
     def attempt(self) -> int:
@@ -69,16 +108,14 @@ class Context:
 
         However late the job starts, after a downtime say, this is what it was planned for (aware, UTC).
         """
-        fire = self._attempt.job.fire
-        return None if fire is None else from_us(fire.at)
+        at = self._attempt.fire_at
+        return None if at is None else from_us(at)
 
     @property
     def deadline(self) -> datetime | None:
         """When the attempt's timeout is over (aware, UTC); None if it has none."""
-        attempt = self._attempt
-        if attempt.timeout_s is None or attempt.claimed_at is None:
-            return None
-        return EPOCH + timedelta(microseconds=attempt.claimed_at, seconds=attempt.timeout_s)
+        at = self._attempt.deadline
+        return None if at is None else from_us(at)
 
     @property
     def cancelled(self) -> bool:
@@ -96,7 +133,7 @@ class Context:
 
     def progress(self, done: float, total: float | None = None) -> None:
         """Say how far the work is, for `JobHandle.progress()`; `done` of `total` units of your choice."""
-        self._attempt.progress = (done, total)
+        self._attempt.progressed(done, total)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

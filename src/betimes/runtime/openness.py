@@ -7,6 +7,12 @@ import threading
 
 from betimes.errors import ConfigurationError, SchedulerClosed
 
+ELSEWHERE = (
+    "this code runs in a process job's own process, where no scheduler is open, or can be: return what is to "
+    "be submitted, and let a job on the event loop, or whoever waits for the result, submit it (and put what "
+    "starts your script under 'if __name__ == \"__main__\":', since the process imports it)"
+)
+
 
 class Openness:
     """Knows the loop and the thread that a scheduler is open on.
@@ -15,7 +21,11 @@ class Openness:
         loop: the event loop; None: it is not open.
         thread: the number of that loop's thread; 0: it is not open.
         is_opening, is_closing: whether it takes no submits, because it is about to open, or to close.
+        is_elsewhere: on the class, for all: whether this is a process job's own process. Its code may import
+            schedulers, since its tasks are registered there, and opens none.
     """
+
+    is_elsewhere = False
 
     def __init__(self) -> None:
         """Start closed."""
@@ -25,6 +35,8 @@ class Openness:
         self.is_closing = False
 
     def _begin(self) -> None:
+        if self.is_elsewhere:
+            raise SchedulerClosed(ELSEWHERE)
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.is_closing = self.is_opening = True
@@ -53,6 +65,8 @@ class Openness:
     def check_here(self) -> None:
         """Refuse to go on unless the store is open on the running event loop; errors as `check_open`."""
         if self.loop is None:
+            if self.is_elsewhere:
+                raise SchedulerClosed(ELSEWHERE)
             raise SchedulerClosed(
                 "the scheduler is not open: enter 'async with scheduler:' (or 'async with "
                 "scheduler.client():' to submit only), or await scheduler.start()"
