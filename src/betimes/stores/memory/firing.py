@@ -10,6 +10,7 @@ from betimes.core.events import CancelRequested
 from betimes.core.job import CancelReason, Job, Micros, Need, Terms
 from betimes.core.overlapping import Settled, settle
 from betimes.core.schedule import Advance, Fired
+from betimes.stores.memory.gates import Gates
 from betimes.stores.memory.history import History
 from betimes.stores.memory.moves import Moves
 from betimes.stores.memory.schedules import Schedules
@@ -17,12 +18,18 @@ from betimes.stores.memory.submits import Submission
 
 
 def fire(
-    advances: Sequence[Advance], schedules: Schedules, history: History, moves: Moves, *, now: Micros
+    advances: Sequence[Advance],
+    schedules: Schedules,
+    history: History,
+    moves: Moves,
+    *,
+    gates: Gates,
+    now: Micros,
 ) -> list[Fired | None]:
     """Carry out steps of schedules; None, and no change, where another was first."""
     all_settled = _settle(advances, schedules, now)
     steps = [settled for settled in all_settled if settled is not None]
-    submission = Submission([job for settled in steps for job in _on_terms(settled)], history, now)
+    submission = Submission([job for settled in steps for job in _on_terms(settled)], history, gates, now)
     submission.check()
     for settled in steps:
         # Before anything ends: what the end of a job does to its schedule is done to what stands now.

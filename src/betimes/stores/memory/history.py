@@ -10,6 +10,7 @@ from sys import getrefcount
 from weakref import WeakValueDictionary
 
 from betimes.core.job import TERMINAL, Job, Micros
+from betimes.stores.memory.logs import Logs
 
 
 def _references_of_a_local() -> int:
@@ -37,9 +38,10 @@ class History:
     A forgotten job whose record somebody still holds (through a handle) can be found as long as it is held.
     """
 
-    def __init__(self, limit: int) -> None:
-        """Keep at most `limit` finished jobs."""
+    def __init__(self, limit: int, logs: Logs) -> None:
+        """Keep at most `limit` finished jobs; what is forgotten loses its log, too."""
         self._limit = limit
+        self._logs = logs
         self.newest: dict[str, Job] = {}
         self._older: dict[str, list[Job]] = {}
         self.finished: deque[Job] = deque()
@@ -93,12 +95,14 @@ class History:
 
     def trim(self) -> None:
         """Forget those that ended first, down to the limit."""
-        finished, newest, older = self.finished, self.newest, self._older
+        finished, newest, older, logs = self.finished, self.newest, self._older, self._logs
         while len(finished) > self._limit:
             job = finished.popleft()
             if job.key is None and newest.get(job.id) is job and job.id not in older and not self._tokens:
                 del newest[job.id]
                 self.pruned += 1
+                if logs:
+                    logs.drop(job.seq)
                 if getrefcount(job) > _OWN_REFERENCES:
                     self.held[job.id] = job
             else:
@@ -142,6 +146,7 @@ class History:
         if job.key is not None and (known := self._keys.get(job.key)) is not None and known.job is job:
             del self._keys[job.key]
         self.pruned += 1
+        self._logs.drop(job.seq)
         return True
 
     def _forget_newest(self, job: Job) -> None:

@@ -53,6 +53,11 @@ class Leases:
         """List the leases that are over and may still have jobs."""
         return [lease for lease in self._leases.values() if not lease.holds_at(boottime)]
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is but one worker."""
+        return len(self._leases) == 1
+
     def all(self) -> list[Lease]:
         """List all leases."""
         return list(self._leases.values())

@@ -10,8 +10,10 @@ from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, complete, enter
 from betimes.ports import Report
+from betimes.stores.memory.gates import Gates
 from betimes.stores.memory.history import History
 from betimes.stores.memory.leases import Leases
+from betimes.stores.memory.permits import Permits
 from betimes.stores.memory.schedules import Schedules
 from betimes.stores.memory.waiting import Waiting
 
@@ -28,8 +30,19 @@ class Moves:
         something_ended: whether a job ended since last asked.
     """
 
-    def __init__(self, waiting: Waiting, leases: Leases, history: History, schedules: Schedules) -> None:
-        """Move jobs between these places."""
+    def __init__(
+        self,
+        waiting: Waiting,
+        leases: Leases,
+        history: History,
+        schedules: Schedules,
+        *,
+        gates: Gates,
+        permits: Permits,
+    ) -> None:
+        """Move jobs between these places, through these gates."""
+        self._gates = gates
+        self._permits = permits
         self._waiting = waiting
         self._leases = leases
         self._history = history
@@ -61,6 +74,7 @@ class Moves:
         is more to it. What is submitted to run at once is due by the clock it was stamped with.
         """
         newest = self._history.newest
+        is_plain = True
         for job in jobs:
             if (
                 job.terms is not None
@@ -70,6 +84,12 @@ class Moves:
                 or job.id in newest
             ):
                 return False
+            if job.gates or job.tenant is not None:
+                self._gates.check(job)
+                is_plain = False
+        if not is_plain:
+            self._arrive_with_more(jobs)
+            return True
         ready = self._waiting.ready
         seq = self.last_seq
         for job in jobs:
@@ -83,6 +103,16 @@ class Moves:
         self.last_seq = seq
         self.work_appeared = True
         return True
+
+    def _arrive_with_more(self, jobs: Sequence[Job]) -> None:
+        """Put new jobs where they wait that have gates, or tenants, and are otherwise plain."""
+        newest, add = self._history.newest, self._waiting.add
+        for job in jobs:
+            self.last_seq += 1
+            job.seq = self.last_seq
+            newest[job.id] = job
+            add(job)
+        self.work_appeared = True
 
     def complete_plainly(self, reports: Sequence[Report], steps: list[Transition | None]) -> None:
         """Carry out the successes that come next among the reports, and add their steps.
@@ -107,8 +137,12 @@ class Moves:
                 worker = job.worker
                 held = self._leases.held_by(worker)
             held.pop(job.seq, None)
-            steps.append(complete(job, event.at, event.result))
+            step = complete(job, event.at, event.result)
+            steps.append(step)
             remember(job)
+            if job.gates:
+                self._permits.reported(report)
+                self._permits.settle(report, step)
             self.something_ended = True
             if dependents or scheduled:
                 self.settle_dependents(job, event.at)

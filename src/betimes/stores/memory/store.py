@@ -8,7 +8,7 @@ the process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest
 
 from betimes.core.events import (
@@ -19,106 +19,33 @@ from betimes.core.events import (
     WorkerLost,
 )
 from betimes.core.job import Arrivals, Job, JobEvent, JobStatus, Micros
-from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
-from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
+from betimes.errors import DuplicateJob, UnknownJob
 from betimes.ports import (
     Beat,
     CancelAnswer,
     Cancellation,
     ClaimRequest,
-    Clock,
     Exchange,
     Hint,
     JobFilter,
     Report,
-    ScheduleFilter,
-    Store,
     WorkerInfo,
 )
-from betimes.stores.memory.firing import fire
-from betimes.stores.memory.history import History
-from betimes.stores.memory.leases import Lease, Leases
-from betimes.stores.memory.moves import Moves
-from betimes.stores.memory.schedules import Schedules
+from betimes.stores.memory.leases import Lease
+from betimes.stores.memory.oversight import MemoryOversight
 from betimes.stores.memory.submits import submit
-from betimes.stores.memory.turns import STEP_LIMIT, Turns
-from betimes.stores.memory.waiting import Waiting
+from betimes.stores.memory.turns import STEP_LIMIT
 
 BLOCKED, DELAYED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 
 
-class MemoryStore(Store):
+class MemoryStore(MemoryOversight):
     """Keeps jobs in memory; a bounded number of finished ones, and whatever somebody holds a handle of.
 
     Args:
         clock: where time comes from.
         history: how many finished jobs are remembered.
     """
-
-    is_durable = False
-
-    def __init__(self, *, clock: Clock, history: int = 10_000) -> None:
-        """Start empty."""
-        if history < 1:
-            raise ConfigurationError(f"history is {history}; it must be at least 1 finished job")
-        self._clock = clock
-        # The clock's own method in place of `now` below: it is called for each job.
-        self.now = clock.now  # type: ignore[method-assign]
-        self._waiting = Waiting()
-        self._leases = Leases()
-        self._history = History(history)
-        self._schedules = Schedules()
-        self._moves = Moves(self._waiting, self._leases, self._history, self._schedules)
-        self._turns = Turns(self._waiting, self._leases, self._moves)
-        self._paused: frozenset[str] = frozenset()
-        self._strategy: str | None = None
-        # Replaced as a whole, so that one may leave while they are called.
-        self._subscribers: tuple[Callable[[Hint], None], ...] = ()
-        # Whether all were told of work since somebody looked last: who has not looked need not be told again.
-        self._is_told = False
-
-    async def open(self, *, strategy: str) -> None:
-        """Remember the strategy of the first open, and refuse another while jobs are here."""
-        if self._strategy not in (None, strategy) and any(True for _ in self._history.all()):
-            raise ConfigurationError(
-                f"this store holds jobs ordered by strategy {self._strategy!r} and was opened with "
-                f"{strategy!r}; open it with the same strategy, or use a new store"
-            )
-        self._strategy = strategy
-
-    async def close(self) -> None:
-        """Do nothing: the jobs stay for the next `open`."""
-
-    def now(self) -> Micros:
-        """Return the wall clock's time."""
-        return self._clock.now()
-
-    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
-        """Have `hear` called within the step that changed something."""
-        self._subscribers += (hear,)
-        self._is_told = False
-
-        def stop() -> None:
-            self._subscribers = tuple(each for each in self._subscribers if each != hear)
-
-        return stop
-
-    def _tell(self) -> None:
-        moves = self._moves
-        if moves.work_appeared:
-            moves.work_appeared = False
-            self._is_told = bool(self._subscribers)
-            for hear in self._subscribers:
-                hear(Hint.WORK)
-        if moves.something_ended:
-            moves.something_ended = False
-            self._history.trim()
-            for hear in self._subscribers:
-                hear(Hint.ENDED)
-        if self._schedules.has_moved:
-            self._schedules.has_moved = False
-            for hear in self._subscribers:
-                hear(Hint.FIRE)
 
     # jobs
 
@@ -128,7 +55,7 @@ class MemoryStore(Store):
             if not self._is_told:
                 self._tell()
             return list(jobs), Arrivals(jobs)
-        kept = submit(jobs, self._history, self._moves, self._clock.now())
+        kept = submit(jobs, self._history, self._gates, self._moves, self._clock.now())
         self._tell()
         return kept
 
@@ -158,9 +85,9 @@ class MemoryStore(Store):
             of_queue = counts.setdefault(queue, {})
             of_queue[status] = of_queue.get(status, 0) + number
 
-        for (queue, _), heap in waiting.ready.items():
-            if heap.live:
-                add(queue, READY, heap.live)
+        for queue, number in waiting.live_by_queue():
+            if number:
+                add(queue, READY, number)
         for group in waiting.parked.values():
             for job in group.values():
                 add(job.spec.queue, READY, 1)
@@ -175,7 +102,7 @@ class MemoryStore(Store):
 
     async def ahead(self, job: Job, *, most: int = 1000) -> int:
         """Count the claimable jobs of the same queue and lane that go before this one."""
-        return self._waiting.ahead_of(job, most)
+        return self._waiting.ahead_of(job, most, self._clock.now())
 
     async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
         """End a job that has not started; ask a running one to stop, or abandon it."""
@@ -216,8 +143,7 @@ class MemoryStore(Store):
 
     def heap_entries(self) -> tuple[int, int]:
         """Return the entries of all heaps, and the live ones."""
-        heaps = [*self._waiting.ready.values(), self._waiting.delayed, self._waiting.expiring]
-        return sum(heap.size for heap in heaps), sum(heap.live for heap in heaps)
+        return self._waiting.heap_entries()
 
     # work
 
@@ -234,16 +160,20 @@ class MemoryStore(Store):
             return []
         for job in list(lease.held.values()):
             self._moves.move(job, GivenBack(self._clock.now()))
+        self._permits.release_all(worker)
         self._leases.end(worker)
         return self._done()
 
-    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+    async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease and compare what its worker thinks it holds."""
         lease = self._leases.renew(worker, self._clock.boottime())
         if lease is None:
             return Beat(is_alive=False)
         for job in [job for seq, job in lease.held.items() if held.get(seq) != job.fence]:
+            # The reply to its claim was lost: nothing of it has begun.
+            self._permits.refund(job)
             self._moves.move(job, GivenBack(self._clock.now()))
+        self._permits.release_all(worker, {**running, **held})
         return Beat(
             is_alive=True,
             cancels=[seq for seq, job in lease.held.items() if job.cancel_requested],
@@ -251,17 +181,24 @@ class MemoryStore(Store):
             changes=self._done(),
         )
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         """Take reports, promote and expire what is due, and claim."""
         steps = self._turns.take_reports(reports)
         now = self._clock.now()
+        if returned:
+            self._turns.take_returned(returned, now)
         self._turns.pass_time(now)
         claimed: list[Job] = []
         if claim is not None:
             # Whoever looks now may miss what comes next, and must be told of it.
             self._is_told = False
             claimed = self._turns.claim(claim, self._paused, now, self._clock.boottime())
-        exchange = Exchange(steps, claimed, self._moves.take_changes(), self._waiting.next_at())
+            if self._leases.is_alone:
+                # The only worker has just looked, and looks again when it has room for more.
+                self._waiting.lines.has_moved = False
+        exchange = Exchange(steps, claimed, self._moves.take_changes(), self._waiting.next_at(now))
         self._tell()
         return exchange
 
@@ -271,6 +208,7 @@ class MemoryStore(Store):
         left = STEP_LIMIT
         for lease in self._leases.over(self._clock.boottime()):
             lease.is_dead = True
+            self._permits.release_all(lease.info.id)
             left = self._rescue_from(lease, tasks, now, left)
             if not lease.held:
                 self._leases.end(lease.info.id)
@@ -297,67 +235,6 @@ class MemoryStore(Store):
         """List the workers, each with whether its lease holds."""
         boottime = self._clock.boottime()
         return [(lease.info, lease.holds_at(boottime)) for lease in self._leases.all()]
-
-    # queues
-
-    async def pause_queue(self, name: str) -> None:
-        """Let nothing of this queue be claimed."""
-        self._paused |= {name}
-
-    async def resume_queue(self, name: str) -> None:
-        """Undo `pause_queue`."""
-        self._paused -= {name}
-        self._moves.work_appeared = True
-        self._tell()
-
-    async def paused_queues(self) -> frozenset[str]:
-        """Return the paused queues' names."""
-        return self._paused
-
-    # schedules
-
-    async def save_schedule(
-        self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
-    ) -> bool:
-        """Insert or replace a schedule by compare-and-set."""
-        is_saved = self._schedules.save(record, expected_version, fires)
-        self._tell()
-        return is_saved
-
-    async def remove_schedule(self, schedule_id: str) -> bool:
-        """Remove a schedule and its fires."""
-        return self._schedules.remove(schedule_id)
-
-    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
-        """Return a schedule."""
-        return self._schedules.get(schedule_id)
-
-    async def schedules(self, which: ScheduleFilter) -> list[ScheduleRecord]:
-        """List schedules by id, or those due, earliest first."""
-        return self._schedules.matching(which)
-
-    async def next_fire(self) -> Micros | None:
-        """Return the earliest next fire."""
-        return self._schedules.next_fire()
-
-    async def fire(self, advances: Sequence[Advance]) -> tuple[list[Fired | None], Sequence[JobEvent]]:
-        """Carry out steps of schedules."""
-        fired = fire(advances, self._schedules, self._history, self._moves, now=self._clock.now())
-        changes = self._moves.take_changes()
-        if any(event.after is RUNNING for event in changes):
-            for hear in self._subscribers:
-                hear(Hint.CANCEL)
-        self._tell()
-        return fired, changes
-
-    async def fires(self, schedule_id: str, *, before: Micros | None = None, limit: int = 100) -> list[Fire]:
-        """List what became of a schedule's instants, newest first."""
-        return list(self._schedules.fires(schedule_id, before, limit))
-
-    def _done(self) -> list[JobEvent]:
-        changes = self._moves.take_changes()
-        self._tell()
-        return changes
 
 
 def _matches(job: Job, which: JobFilter) -> bool:

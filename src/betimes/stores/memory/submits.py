@@ -9,6 +9,7 @@ from betimes.core.events import DependencyFailed, Superseded
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import place
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
+from betimes.stores.memory.gates import Gates
 from betimes.stores.memory.history import History
 from betimes.stores.memory.moves import Moves
 
@@ -18,8 +19,9 @@ RUNNING, BLOCKED = JobStatus.RUNNING, JobStatus.BLOCKED
 class Submission:
     """One call of `submit`. `check` changes nothing and may raise; `keep` cannot fail."""
 
-    def __init__(self, jobs: Sequence[Job], history: History, now: Micros) -> None:
+    def __init__(self, jobs: Sequence[Job], history: History, gates: Gates, now: Micros) -> None:
         """Prepare to take these jobs."""
+        self._gates = gates
         self._history = history
         self._now = now
         self._given = jobs
@@ -42,6 +44,7 @@ class Submission:
         for job in self._given:
             known = self._known(job)
             if known is None:
+                self._gates.check(job)
                 self._new.append(job)
                 self._named[job.id] = job
             else:
@@ -169,10 +172,10 @@ class Submission:
 
 
 def submit(
-    jobs: Sequence[Job], history: History, moves: Moves, now: Micros
+    jobs: Sequence[Job], history: History, gates: Gates, moves: Moves, now: Micros
 ) -> tuple[list[Job], list[JobEvent]]:
     """Take a batch, all or none."""
-    submission = Submission(jobs, history, now)
+    submission = Submission(jobs, history, gates, now)
     submission.check()
     kept = submission.keep(moves)
     return kept, moves.take_changes()

@@ -12,6 +12,8 @@ from betimes.core.transition import Transition, claim, repeated
 from betimes.ports import ClaimRequest, Report
 from betimes.stores.memory.leases import Leases
 from betimes.stores.memory.moves import Moves
+from betimes.stores.memory.permits import Permits
+from betimes.stores.memory.picking import Picking
 from betimes.stores.memory.waiting import Waiting
 
 STEP_LIMIT = 500
@@ -21,8 +23,9 @@ STEP_LIMIT = 500
 class Turns:
     """Carries out the parts of `Store.exchange`, each in one step of the loop."""
 
-    def __init__(self, waiting: Waiting, leases: Leases, moves: Moves) -> None:
+    def __init__(self, waiting: Waiting, leases: Leases, moves: Moves, permits: Permits) -> None:
         """Work on these places."""
+        self._permits = permits
         self._waiting = waiting
         self._leases = leases
         self._moves = moves
@@ -37,15 +40,25 @@ class Turns:
         return steps
 
     def pass_time(self, now: Micros) -> None:
-        """Expire and promote what is due by now, a bounded number of each."""
+        """Expire and promote what is due by now, and open gates whose time has come; of each so many."""
         if self._waiting.has_future:
             self._expire(now)
             self._promote(now)
+        self._waiting.lines.pass_time(now)
+
+    def take_returned(self, returned: Sequence[tuple[int, int]], now: Micros) -> None:
+        """Take back the permits of attempts that were reported earlier and have returned since."""
+        for seq, fence in returned:
+            self._permits.release(seq, fence, now)
 
     def _take_report(self, report: Report) -> Transition | None:
         job, fence = report.job, report.fence
+        if job.gates:
+            self._permits.reported(report)
         if is_current(job, fence):
             step = self._moves.step(job, report.event)
+            if job.gates:
+                self._permits.settle(report, step)
             if step.after in TERMINAL:
                 self._moves.settle_dependents(job, step.at)
             return step
@@ -74,6 +87,21 @@ class Turns:
         lease = self._leases.get(request.worker)
         if lease is None or not lease.holds_at(boottime):
             return []
+        waiting = self._waiting
+        if request.shares is not None or waiting.lines.has_ready:
+            claimed = Picking(waiting, self._permits, self._moves, request, now=now).pick(paused)
+        else:
+            claimed = self._take(request, paused, now)
+        claim(claimed, request.worker, now)
+        lease.held.update([(job.seq, job) for job in claimed])
+        if waiting.has_tenants:
+            for job in claimed:
+                waiting.shares.claimed(job)
+        assert len(claimed) <= max(request.limit, 0)
+        return claimed
+
+    def _take(self, request: ClaimRequest, paused: frozenset[str], now: Micros) -> list[Job]:
+        """Take the first of those that have no gates, by the strategy's order alone."""
         waiting, hold = self._waiting, request.hold
         claimed: list[Job] = []
         held_back: list[Job] = []
@@ -91,9 +119,6 @@ class Turns:
                 free[job.spec.lane] += 1
         for job in held_back:
             waiting.push_ready(job)
-        claim(claimed, request.worker, now)
-        lease.held.update([(job.seq, job) for job in claimed])
-        assert len(claimed) <= max(request.limit, 0)
         return claimed
 
     def _has_started_in_time(self, job: Job, now: Micros) -> bool:

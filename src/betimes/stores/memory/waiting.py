@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
 from betimes.core.job import Job, JobStatus, Micros
+from betimes.core.shares import Shares
 from betimes.ports import ClaimRequest
+from betimes.stores.memory.gates import Gates
+from betimes.stores.memory.lines import Lines
 
 BLOCKED, DELAYED, READY = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY
 
@@ -16,11 +21,19 @@ class Waiting:
     """Keeps every job that has not started, each in the one place its status gives it.
 
     Ready jobs lie in one heap for each (queue, lane), so that full lanes and paused queues are skipped as a
-    whole and never scanned past. Future jobs lie in the delayed heap, out of the claims' way.
+    whole and never scanned past; those that have gates stand in `lines` instead. Future jobs lie in the
+    delayed heap, out of the claims' way.
+
+    Attributes:
+        shares: the tenants' time, under fair share.
+        has_tenants: whether any job was ordered by it.
     """
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, gates: Gates, now: Callable[[], Micros]) -> None:
+        """Start empty, before these gates; `now` is the store's clock."""
+        self.lines = Lines(gates, now)
+        self.shares = Shares()
+        self.has_tenants = False
         self.ready: dict[tuple[str, str], Heap] = {}
         self.delayed: Heap = LazyHeap()
         self.expiring: Heap = LazyHeap()
@@ -32,6 +45,9 @@ class Waiting:
         """Put a waiting job where its status says; it must not be here yet."""
         status = job.status
         if status is READY:
+            if job.tenant is not None:
+                self.has_tenants = True
+                self.shares.tag(job)
             if job.parked is None:
                 self.push_ready(job)
             else:
@@ -44,7 +60,10 @@ class Waiting:
             self.blocked[job.seq] = job
 
     def push_ready(self, job: Job) -> None:
-        """Put a READY job into its heap."""
+        """Put a READY job into its heap, or its line."""
+        if job.gates:
+            self.lines.push(job)
+            return
         spec = job.spec
         where = (spec.queue, spec.lane)
         heap = self.ready.get(where)
@@ -61,6 +80,9 @@ class Waiting:
             self.delayed.discard(job.seq)
             self.delayed_by_queue[job.spec.queue] -= 1
         elif job.parked is None:
+            if job.gates:
+                self.lines.remove(job)
+                return
             self.ready[job.spec.queue, job.spec.lane].discard(job.seq)
         else:
             group = self.parked[job.parked]
@@ -83,13 +105,13 @@ class Waiting:
         """Whether any job waits for an instant: to become due, or to expire."""
         return bool(self.delayed.size or self.expiring.size)
 
-    def next_at(self) -> Micros | None:
-        """Return the earliest instant at which a job becomes due or expires."""
-        due, expiry = self.delayed.peek(), self.expiring.peek()
-        if due is None or expiry is None:
-            entry = due or expiry
-            return None if entry is None else entry[0]
-        return min(due[0], expiry[0])
+    def next_at(self, now: Micros) -> Micros | None:
+        """Return the earliest instant at which a job becomes due or expires, or a gate lets more pass."""
+        due, expiry, opening = self.delayed.peek(), self.expiring.peek(), self.lines.next_at(now)
+        if due is None and expiry is None:
+            return opening
+        instants = [entry[0] for entry in (due, expiry) if entry is not None]
+        return min(instants if opening is None else [*instants, opening])
 
     def take(
         self, request: ClaimRequest, paused: frozenset[str], free: dict[str, int], most: int
@@ -127,9 +149,47 @@ class Waiting:
             taken += best[0].pop_items(1)
         return taken
 
-    def ahead_of(self, job: Job, most: int) -> int:
-        """Count the live entries of the job's heap that go before it."""
-        heap = self.ready.get((job.spec.queue, job.spec.lane))
-        rank = (job.sort_key, job.seq)
-        entries = [] if heap is None else heap.in_order()
-        return min(most, sum(1 for entry in entries if entry[:2] < rank))
+    def live_by_queue(self) -> Iterator[tuple[str, int]]:
+        """Iterate over how many READY jobs each queue has that are not parked, lane by lane."""
+        for (queue, _), heap in self.ready.items():
+            yield queue, heap.live
+        for section in self.lines.sections.values():
+            yield section.queue, section.live
+
+    def heap_entries(self) -> tuple[int, int]:
+        """Return how many entries all heaps hold, and how many of them live."""
+        lines = self.lines
+        heaps = [*self.ready.values(), self.delayed, self.expiring]
+        entries = [(heap.size, heap.live) for heap in heaps]
+        entries += [(heap.size, heap.live) for heap in lines.heaps()]
+        entries += [line.entries for line in lines.all()]
+        return sum(size for size, _ in entries), sum(live for _, live in entries)
+
+    def ahead_of(self, job: Job, most: int, now: Micros) -> int:
+        """Count the claimable jobs of its queue and lane that go before the job, up to `most`.
+
+        Of lines that stand at a gate, those only that go before it in its own.
+        """
+        where, rank = (job.spec.queue, job.spec.lane), (job.sort_key, job.seq)
+        heap = self.ready.get(where)
+        ahead = 0 if heap is None else sum(1 for entry in heap.in_order() if entry[:2] < rank)
+        section = self.lines.sections.get(where)
+        lines = [] if section is None else [entry[2] for entry in section.ready.in_order()]
+        lines = [line for line in lines if line.closed(now) is None]
+        if job.gates and (own := self.lines.line(job)) not in lines:
+            lines.append(own)
+        for line in lines:
+            if ahead >= most:
+                break
+            ahead += sum(1 for other in line.jobs() if (other.sort_key, other.seq) < rank)
+        return min(ahead, most)
+
+    def order_anew(self, live: Iterable[Job]) -> None:
+        """Put the READY ones of these jobs where they wait by their new sort keys."""
+        self.ready.clear()
+        self.lines.clear()
+        self.shares = Shares()
+        self.has_tenants = False
+        for job in sorted(live, key=lambda job: job.seq):
+            if job.status is READY:
+                self.add(job)
