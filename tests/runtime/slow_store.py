@@ -31,12 +31,12 @@ class SlowStore(MemoryStore):
         self.is_in_order = False
         self.claims: list[int] = []
         self._line = asyncio.Lock()
-        self._gates: list[Gate] = []
+        self._held_up: list[Gate] = []
 
     def hold(self, name: str, *, answers: bool = False, skip: int = 0) -> Gate:
         """Hold up the calls of a name, or their answers, until the gate is opened; let some pass before."""
         gate = Gate(name, skip=skip)
-        self._gates.append(gate)
+        self._held_up.append(gate)
         if answers:
             self.after = gate
         else:
@@ -46,7 +46,7 @@ class SlowStore(MemoryStore):
     def let_through(self) -> None:
         """Hold up nothing any more."""
         self.before = self.after = None
-        for gate in self._gates:
+        for gate in self._held_up:
             gate.opened.set()
 
     async def _before(self, name: str) -> None:
@@ -76,9 +76,11 @@ class SlowStore(MemoryStore):
         await self._after("cancel", answer)
         return answer
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         await self._before("exchange")
-        answer = await super().exchange(reports, claim)
+        answer = await super().exchange(reports, claim, returned)
         self.claims.append(len(answer.claimed))
         await self._after("exchange", answer)
         return answer
