@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from betimes.core.command import CommandResult
 from betimes.core.job import CancelReason, JobEvent, JobStatus
 from betimes.core.limits import GateKind
 from betimes.core.log import LogLine
@@ -21,6 +22,7 @@ from betimes.core.triggers import Trigger
 from betimes.errors import (
     BetimesError,
     Cancel,
+    CommandFailed,
     ConfigurationError,
     DependencyCycle,
     DuplicateJob,
@@ -73,6 +75,8 @@ __all__ = [
     "CancelReason",
     "CancelToken",
     "CircuitBreaker",
+    "CommandFailed",
+    "CommandResult",
     "ConfigurationError",
     "Context",
     "DependencyCycle",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from betimes.core.explain import Explanation
+    from betimes.core.log import LogLine
     from betimes.core.schedule_reason import ScheduleExplanation
     from betimes.core.triggers import Trigger
     from betimes.scheduler import Scheduler
@@ -65,6 +66,10 @@ class BlockingJob(Generic[R]):
     def explain(self) -> Explanation:
         """As `JobHandle.explain`."""
         return self._scheduler._call(self.handle.explain())  # noqa: SLF001
+
+    def log(self, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """As `JobHandle.log`."""
+        return self._scheduler._call(self.handle.log(after=after, limit=limit))  # noqa: SLF001
 
     def progress(self) -> tuple[float, float | None] | None:
         """As `JobHandle.progress`."""
@@ -114,6 +119,10 @@ class BlockingScheduler:
     def explain(self, job_id: str) -> Explanation:
         """As `Scheduler.explain`."""
         return self._scheduler._call(self._scheduler.explain(job_id))  # noqa: SLF001
+
+    def log(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """As `Scheduler.log`."""
+        return self._scheduler._call(self._scheduler.log(job_id, after=after, limit=limit))  # noqa: SLF001
 
     def drain(self, timeout: Duration | None = None) -> None:
         """As `Scheduler.drain`."""

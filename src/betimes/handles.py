@@ -17,6 +17,7 @@ from betimes.runtime.endings import Ending
 
 if TYPE_CHECKING:
     from betimes.core.explain import Explanation
+    from betimes.core.log import LogLine
     from betimes.scheduler import Scheduler
     from betimes.tasks import Duration
 
@@ -274,6 +275,26 @@ class JobHandle(Generic[R]):
             UnknownJob: it has been pruned.
         """
         return await self._scheduler._explain(self._job)  # noqa: SLF001
+
+    async def log(self, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """Return the job's log, oldest line first: what `ctx.log` and its process or command have written.
+
+        Of a job that runs, the lines are there within a second; of one that has ended, all of them. Of a job
+        the newest 1,000 lines are kept, 2,000 characters of each.
+
+        Args:
+            after: only lines whose `number` is larger: the next page, or what is new.
+            limit: the most to return, 1 to 1,000.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+            SchedulerClosed: the scheduler is not open.
+
+        Example:
+            for line in await job.log():
+                print(line.at, line.source, line.text)
+        """
+        return await self._scheduler._log(self._job, after=after, limit=limit)  # noqa: SLF001
 
     async def progress(self) -> tuple[float, float | None] | None:
         """Return the last `(done, total)` that the job's code gave; None before the first.

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from betimes.core.command import Command
 from betimes.core.durations import duration_s, duration_us
 from betimes.core.job import JobSpec
 from betimes.core.options import nearest
@@ -25,6 +26,7 @@ from betimes.runtime.timetable import NewSchedule
 from betimes.schedule_options import ScheduleOptions, ask, check_trigger
 from betimes.tasks import SubmitOptions, check_name, check_tags
 
+COMMAND = "command"
 LANES = ("loop", "thread")
 _DELIVERIES = ("at_least_once", "at_most_once")
 
@@ -72,7 +74,7 @@ def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
     spec = JobSpec(
         task=default_name(fn) if name is None else check_name(name, "name"),
         queue=check_name(given("queue", "default"), "queue"),
-        lane=_lane(fn, given("executor")),
+        lane=COMMAND if isinstance(fn, Command) else _lane(fn, given("executor")),
         priority=check_priority(given("priority", Priority.MEDIUM)),
         at_most_once=_is_at_most_once(given("delivery", "at_least_once")),
         keep_s=None if keep is None else duration_s(keep, name="keep", allow_zero=True),

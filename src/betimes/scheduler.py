@@ -8,41 +8,35 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Never, Self
 
 from betimes.assembly import Parts, assemble
 from betimes.blocking import LoopThread
 from betimes.clock import SystemClock, new_rng
+from betimes.commanding import Commanding
 from betimes.core.durations import duration_s
-from betimes.core.job import CancelReason, Job, JobStatus
 from betimes.core.options import reject_unknown
 from betimes.core.strategy import SchedulingStrategy
-from betimes.errors import ConfigurationError, SchedulerClosed, UnknownJob
-from betimes.handles import JobHandle, JobInfo
-from betimes.ports import CancelAnswer, Clock, Executor, Store
-from betimes.registrar import Registrar
+from betimes.errors import ConfigurationError
+from betimes.looking import Looking
+from betimes.ports import Clock, Executor, Store
 from betimes.restraining import Restraining
 from betimes.runtime.context import current_attempt
-from betimes.runtime.endings import Ending
 from betimes.runtime.engine import Engine
-from betimes.runtime.listeners import Listener
-from betimes.runtime.metrics import Metrics
 from betimes.scheduling import Scheduling
 from betimes.signals import run_until_signal
 from betimes.submission import JobMaker
 from betimes.submitting import Submitting
-from betimes.tasks import Duration, check_name
+from betimes.tasks import Duration
 from betimes.wiring import (
     check_parts,
     check_strategy,
-    make_filter,
     make_settings,
     make_store,
 )
 
 if TYPE_CHECKING:
     from betimes.blocking_scheduler import BlockingScheduler
-    from betimes.core.explain import Explanation
 
 _OPTIONS = (
     "store",
@@ -62,7 +56,7 @@ _OPTIONS = (
 )
 
 
-class Scheduler(Registrar, Submitting, Scheduling, Restraining):
+class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
     """Schedules work in this process, and with a durable store beyond it.
 
     Constructing opens nothing. `async with scheduler:` opens the store and runs jobs; `async with
@@ -138,7 +132,7 @@ class Scheduler(Registrar, Submitting, Scheduling, Restraining):
             watchdog=watchdog,
             is_durable=made.is_durable,
         )
-        Registrar.__init__(self)
+        Commanding.__init__(self)
         parts = Parts(
             store=made,
             clock=clock,
@@ -272,127 +266,3 @@ class Scheduler(Registrar, Submitting, Scheduling, Restraining):
         if attempt is None or worker is None or attempt.has_returned:
             return False
         return worker.state.in_flight.get(attempt.seq) is attempt
-
-    # --- looking
-
-    def _opened_store(self) -> Store:
-        if self._engine.loop is None:
-            raise SchedulerClosed(
-                "the scheduler is not open, so its jobs cannot be looked at: enter 'async with scheduler:' "
-                "or 'async with scheduler.client():'"
-            )
-        self._engine.check_here()
-        return self._store
-
-    async def _find(self, job_id: str) -> Job | None:
-        return await self._opened_store().find(check_name(job_id, "job_id"))
-
-    async def _found(self, job_id: str) -> Job:
-        job = await self._find(job_id)
-        if job is None:
-            raise UnknownJob(f"there is no job {job_id!r}: it never was, or has been pruned", job_id=job_id)
-        return job
-
-    async def job(self, job_id: str) -> JobHandle[Any]:
-        """Return a handle of the newest version of an id.
-
-        Raises:
-            UnknownJob: there is none.
-            SchedulerClosed: the scheduler is not open.
-        """
-        return self._handle(await self._found(job_id))
-
-    async def jobs(
-        self,
-        *,
-        status: JobStatus | str | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        tag: str | None = None,
-        limit: int = 100,
-        before: int | None = None,
-    ) -> list[JobInfo]:
-        """List jobs, newest first.
-
-        Args:
-            status: only jobs that stand here; None: any.
-            task: only jobs of this task; None: any.
-            queue: only jobs of this queue; None: any.
-            tag: only jobs that carry it; None: any.
-            limit: the most to return, 1 to 1,000.
-            before: only versions smaller than this: the `version` of the last one of the page before.
-
-        Raises:
-            ConfigurationError: an argument is wrong.
-        """
-        which = make_filter(status=status, task=task, queue=queue, tag=tag, limit=limit, before=before)
-        return [JobInfo.of(job) for job in await self._opened_store().jobs(which)]
-
-    async def cancel(self, job_id: str, abandon: bool = False) -> CancelAnswer:
-        """Cancel the newest version of an id, and answer what happened (`UNKNOWN` where there is none)."""
-        job = await self._find(job_id)
-        return CancelAnswer.UNKNOWN if job is None else await self._cancel(job, abandon=abandon)
-
-    async def retry(self, job_id: str, *, by: str = "an operator") -> JobHandle[Any]:
-        """Take a finished job back to READY, with a fresh budget of attempts.
-
-        Args:
-            job_id: the newest version of this id.
-            by: who asks; kept with the job's attempts.
-
-        Raises:
-            UnknownJob: there is none.
-            IllegalTransition: it is not finished.
-        """
-        job = await self._found(job_id)
-        await self._engine.retry(job, by=check_name(by, "by"))
-        return self._handle(job)
-
-    async def explain(self, job_id: str) -> Explanation:
-        """Say why the newest version of an id has not started, or how it ended.
-
-        Raises:
-            UnknownJob: there is none.
-        """
-        return await self._explain(await self._found(job_id))
-
-    async def pause_queue(self, name: str) -> None:
-        """Let nothing of a queue start until `resume_queue`; kept by the store, for all its workers."""
-        await self._opened_store().pause_queue(check_name(name, "name"))
-
-    async def resume_queue(self, name: str) -> None:
-        """Undo `pause_queue`."""
-        await self._opened_store().resume_queue(check_name(name, "name"))
-
-    def listen(self, fn: Listener) -> Listener:
-        """Have `fn(event)` called on every transition this process makes; also as a decorator.
-
-        Plain functions are called in a thread of their own, coroutine functions on the loop; in order, from a
-        buffer of 100,000 events (the oldest are dropped and counted when it is full). What `fn` raises is
-        logged, and harms nothing. `stop()` delivers the rest, for at most `grace`.
-        """
-        self._engine.journal.listeners.add(fn)
-        return fn
-
-    async def metrics(self) -> Metrics:
-        """Take a snapshot of the depths, counters and durations."""
-        return await self._engine.metrics()
-
-    # --- what handles ask
-
-    async def _get(self, job: Job) -> Job | None:
-        return await self._opened_store().get(job)
-
-    async def _wait(self, job: Job) -> Ending:
-        return await self._engine.wait(job)
-
-    async def _cancel(self, job: Job, *, abandon: bool) -> CancelAnswer:
-        self._opened_store()
-        return await self._engine.cancel(job, reason=CancelReason.REQUESTED, abandon=abandon)
-
-    async def _explain(self, job: Job) -> Explanation:
-        self._opened_store()
-        return await self._engine.explain(job)
-
-    def _progress(self, job: Job) -> tuple[float, float | None] | None:
-        return self._engine.progress(job)

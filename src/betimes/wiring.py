@@ -15,6 +15,7 @@ from betimes.core.job import JobStatus
 from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
+from betimes.executors.command import CommandExecutor
 from betimes.executors.loop import LoopExecutor
 from betimes.executors.thread import ThreadExecutor
 from betimes.ports import Clock, Executor, JobFilter, Store, WorkerInfo
@@ -187,6 +188,17 @@ def make_filter(
     return JobFilter(status=wanted, task=task, queue=queue, tag=tag, limit=limit, before=before)
 
 
+def check_page(after: object, limit: object) -> None:
+    """See that a page of a log can be asked for so.
+
+    Raises:
+        ConfigurationError: it cannot; the text names the argument.
+    """
+    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
+        raise ConfigurationError(f"after is {shown(after)}; it is the number of a line, or 0 for the first")
+    _count(limit, "limit", most=MOST_LISTED)
+
+
 def _count(value: object, name: str, *, most: int = MOST) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ConfigurationError(f"{name} is {shown(value)}; it is a whole number from 1 to {most:,}")
@@ -217,5 +229,6 @@ def make_executors(settings: Settings, threads: int | None) -> dict[str, Executo
     executors: Any = (
         LoopExecutor(settings.concurrency),
         ThreadExecutor(min(threads or settings.concurrency, settings.concurrency)),
+        CommandExecutor(settings.concurrency, grace_s=settings.grace_s),
     )
     return {executor.lane: executor for executor in executors}

@@ -233,11 +233,7 @@ def _codes(codes: object, name: str, *, least: int) -> frozenset[int]:
 
 
 def _output(max_output: object) -> int:
-    if (
-        isinstance(max_output, bool)
-        or not isinstance(max_output, int)
-        or not 0 <= max_output <= MOST_OUTPUT
-    ):
+    if isinstance(max_output, bool) or not isinstance(max_output, int) or not 0 <= max_output <= MOST_OUTPUT:
         raise ConfigurationError(
             f"max_output is {shown(max_output)}; it is a number of bytes from 0 to {MOST_OUTPUT:,}"
         )

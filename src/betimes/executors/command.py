@@ -35,7 +35,8 @@ _MAY_PASS = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 class WriteLog(Protocol):
     """Takes what a program writes, line by line, with the name of the stream."""
 
-    def __call__(self, text: str, *, source: str) -> None: ...
+    def __call__(self, text: str, *, source: str) -> None:
+        """Take these lines."""
 
 
 class RunningCommand:
@@ -110,7 +111,7 @@ class RunningCommand:
         stdout, stderr = out.text(), err.text()
         if how.code is None:
             return CommandFailed(
-                f"how {line.name} ended is not known: something else in this process has waited for its child",
+                f"how {line.name} ended is not known: other code in this process has waited for its child",
                 stdout=stdout,
                 stderr=stderr,
             )
@@ -137,6 +138,7 @@ class CommandExecutor(Executor):
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
+        del begun  # each begins at once
         self._desk = _Desk(ended, self._grace_s)
 
     def start(self, run: Run) -> None:
@@ -145,7 +147,7 @@ class CommandExecutor(Executor):
         self._desk.start(run)
 
     def cancel(self, run: Run) -> None:
-        """Send SIGTERM to the program's group, and SIGKILL after the grace; before its start: never start it."""
+        """Send SIGTERM to the program's group, and SIGKILL after the grace; or never start it."""
         if isinstance(run.handle, _Command):
             run.handle.cancel()
 

@@ -69,7 +69,7 @@ class Guard:
             _end(shell)
 
     def _start(self) -> None:
-        self._shell = subprocess.Popen(
+        self._shell = subprocess.Popen(  # noqa: S603 - our own script
             ["/bin/sh", "-c", _SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

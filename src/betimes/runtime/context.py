@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+import sys
+from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from betimes.core.durations import from_us
 from betimes.core.job import Micros
 from betimes.core.log import INFO
+from betimes.core.wording import shown
 from betimes.errors import BetimesError, Cancel
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ current_attempt: ContextVar[Attempt] = ContextVar("betimes_attempt")
 """Set in an attempt's own context, and nowhere else."""
 
 _log = logging.getLogger("betimes.job")
+_PLAIN = logging.Formatter("%(message)s")
 
 
 class Shown(Protocol):
@@ -137,16 +140,33 @@ class Context:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose records carry `job_id`, `task` and `attempt`, and begin with them."""
+        """A logger that also writes into the job's log (`JobHandle.log`).
+
+        There everything is kept from INFO on, however logging is configured, and DEBUG where it is enabled
+        for the logger `betimes.job`. That logger gets all of it, too: its records carry `job_id`, `task` and
+        `attempt`, and begin with them.
+        """
         extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
-        return _JobLog(_log, extra)
+        return _JobLog(_log, extra, self._attempt)
 
     def __repr__(self) -> str:
         return f"<Context {self._attempt!r}>"
 
 
 class _JobLog(_Adapter):
-    """Puts the job in front of each message."""
+    """Writes into the job's log, and puts the job in front of what goes to the logger."""
+
+    def __init__(self, logger: logging.Logger, extra: Mapping[str, object], attempt: Shown) -> None:
+        super().__init__(logger, extra)
+        self._attempt = attempt
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Keep the message, then log it as ever."""
+        if level >= logging.INFO or self.isEnabledFor(level):
+            self._attempt.write_log(_text(level, msg, args, kwargs.get("exc_info")), level=level)
+        # This frame must not be taken for the one that logs.
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        super().log(level, msg, *args, **kwargs)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Name the job, and hand its attributes to the record."""
@@ -155,6 +175,18 @@ class _JobLog(_Adapter):
             **kwargs,
             "extra": extra,
         }
+
+
+def _text(level: int, msg: object, args: tuple[Any, ...], exc_info: Any) -> str:
+    """Format what is logged as `logging` does, the traceback of an error included."""
+    if isinstance(exc_info, BaseException):
+        exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+    elif exc_info and not isinstance(exc_info, tuple):
+        exc_info = sys.exc_info()
+    try:
+        return _PLAIN.format(logging.LogRecord(_log.name, level, "", 0, msg, args, exc_info))
+    except Exception:  # noqa: BLE001 - the arguments do not fit the message: the logger reports that in its way
+        return f"{shown(msg)} with {shown(args)}"
 
 
 def current_job() -> Context:

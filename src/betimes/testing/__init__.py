@@ -9,7 +9,7 @@ Example:
 """
 
 from betimes.testing.clock import VirtualClock
-from betimes.testing.inline import InlineExecutor
+from betimes.testing.inline import InlineCommandExecutor, InlineExecutor
 from betimes.testing.inline_mode import inline_mode
 from betimes.testing.jobs import Jobs
 from betimes.testing.loop import VirtualLoop
@@ -19,6 +19,7 @@ from betimes.testing.stuck import Deadlock, Livelock, LoopStuck, TimeLimitPassed
 
 __all__ = [
     "Deadlock",
+    "InlineCommandExecutor",
     "InlineExecutor",
     "Jobs",
     "Livelock",

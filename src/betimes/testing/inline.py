@@ -12,6 +12,7 @@ from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable
 
 from betimes.core.outcome import Outcome
+from betimes.executors.command import environment_of, outcome_of_end, run_to_end
 from betimes.ports import Executor, Run
 
 
@@ -64,21 +65,38 @@ class InlineExecutor(Executor):
 
     def _call(self, run: Run, ended: Callable[[Run, Outcome], None], loop: asyncio.AbstractEventLoop) -> None:
         takes_s = self._takes_s(run) if self._takes_s is not None else 0.0
-        outcome = run.context.run(_outcome, run)
+        outcome = run.context.run(self._outcome, run)
         if takes_s > 0:
             loop.call_later(takes_s, ended, run, outcome)
         else:
             ended(run, outcome)
 
+    def _outcome(self, run: Run) -> Outcome:
+        loop = _get_running_loop()
+        _set_running_loop(None)
+        try:
+            return self._run(run)
+        except KeyboardInterrupt:
+            raise  # this is the test's own thread, and somebody wants it to end
+        except BaseException as error:  # noqa: BLE001 - as in a thread: it ends this run, and nothing else
+            return run.raised(error)
+        finally:
+            _set_running_loop(loop)
 
-def _outcome(run: Run) -> Outcome:
-    loop = _get_running_loop()
-    _set_running_loop(None)
-    try:
+    def _run(self, run: Run) -> Outcome:
         return run.returned(run.invoke())
-    except KeyboardInterrupt:
-        raise  # this is the test's own thread, and somebody wants it to end
-    except BaseException as error:  # noqa: BLE001 - as in a thread: it ends this run, and nothing else
-        return run.raised(error)
-    finally:
-        _set_running_loop(loop)
+
+
+class InlineCommandExecutor(InlineExecutor):
+    """Runs commands really, each to its end within a step of the loop; for tests on virtual time.
+
+    Time stands still meanwhile: no timeout is over, and no cancel comes, before the program has ended. A test
+    that must not run it gives this lane an executor of its own.
+    """
+
+    def __init__(self, *, slots: int = 100, takes_s: Callable[[Run], float] | None = None) -> None:
+        super().__init__("command", slots=slots, takes_s=takes_s)
+
+    def _run(self, run: Run) -> Outcome:
+        line = run.invoke()
+        return outcome_of_end(run, run_to_end(line, environment_of(line, run), run.write_log))

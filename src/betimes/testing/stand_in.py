@@ -13,7 +13,7 @@ from betimes.errors import ConfigurationError
 from betimes.runtime.engine import Engine
 from betimes.stores.memory import MemoryStore
 from betimes.testing.clock import VirtualClock
-from betimes.testing.inline import InlineExecutor
+from betimes.testing.inline import InlineCommandExecutor, InlineExecutor
 
 if TYPE_CHECKING:
     from betimes.scheduler import Scheduler
@@ -43,7 +43,10 @@ def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock
         rng=new_rng(seed),
         settings=replace(parts.settings, lease_us=round(DAY_S * 1_000_000), poll_s=DAY_S, stall_s=None),
         engine=LoneEngine,
-        executors=(InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),),
+        executors=(
+            InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),
+            InlineCommandExecutor(slots=concurrency),
+        ),
     )
 
 
