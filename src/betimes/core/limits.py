@@ -206,11 +206,11 @@ class Gate:
 
     def change(self, terms: GateTerms, now: Micros) -> None:
         """Go by other rules from now on: permits stay out, and tokens that were used stay used."""
-        missing = max(self._full_at(now) - now, 0)
         if self.full_at and self.terms.every_us and terms.every_us:
-            used = min(missing, self.terms.every_us * terms.burst)
-            self.full_at = now + used * terms.every_us // self.terms.every_us
+            missing = max(self._full_at(now) - now, 0)
+            self.full_at = now - (-missing * terms.every_us // self.terms.every_us)  # rounded up: never early
         self.terms = terms
+        self.heed(now)
 
     @property
     def _is_idle_breaker(self) -> bool:

@@ -9,20 +9,30 @@ from betimes.errors import ConfigurationError
 from betimes.ports import Store
 from betimes.testing.clock import VirtualClock
 from betimes.testing.run import run_virtual
+from betimes.testing.store_contract.breakers import BreakerContract
 from betimes.testing.store_contract.claiming import ClaimContract
+from betimes.testing.store_contract.dealing import DealContract
 from betimes.testing.store_contract.dependencies import DependencyContract
 from betimes.testing.store_contract.ending import CancelContract, PruneContract, RetryContract
 from betimes.testing.store_contract.fire_history import FireHistoryContract
 from betimes.testing.store_contract.firing import FireContract
 from betimes.testing.store_contract.following import FollowContract
+from betimes.testing.store_contract.gated_lives import GatedLifeContract
+from betimes.testing.store_contract.gates import LimitChangeContract, LimitContract
 from betimes.testing.store_contract.identity import IdContract, KeyContract
 from betimes.testing.store_contract.leases import BeatContract, RescueContract
+from betimes.testing.store_contract.lines import LineContract
 from betimes.testing.store_contract.listing import HintContract, ListContract
+from betimes.testing.store_contract.logs import LogContract
 from betimes.testing.store_contract.overlapping import OverlapContract
+from betimes.testing.store_contract.permits import LostPermitContract, PermitContract
+from betimes.testing.store_contract.rates import RateChangeContract, RateContract
+from betimes.testing.store_contract.rekeying import RekeyContract
 from betimes.testing.store_contract.reporting import FenceContract, ReportContract
 from betimes.testing.store_contract.schedules import ScheduleContract
 from betimes.testing.store_contract.stage import Stage, played, refused
 from betimes.testing.store_contract.submitting import SubmitContract
+from betimes.testing.store_contract.tenants import TenantContract
 from betimes.testing.store_contract.timing import TimeContract
 from betimes.testing.store_contract.versions import VersionContract
 
@@ -51,6 +61,19 @@ class StoreContract(
     FireHistoryContract,
     OverlapContract,
     FollowContract,
+    LimitContract,
+    LimitChangeContract,
+    GatedLifeContract,
+    LineContract,
+    PermitContract,
+    LostPermitContract,
+    RateContract,
+    RateChangeContract,
+    BreakerContract,
+    DealContract,
+    TenantContract,
+    RekeyContract,
+    LogContract,
 ):
     """What every store must do, as tests that carry the numbers of the promises they hold it to.
 

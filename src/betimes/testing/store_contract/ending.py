@@ -57,7 +57,7 @@ class CancelContract:
         state = await stage.state(taken.job)
         assert (state.status, state.reason, state.worker) == (CANCELLED, "stuck", None)
         assert state.fence > taken.fence
-        assert list((await stage.store.beat("w1", {taken.job.seq: taken.fence})).lost) == [taken.job.seq]
+        assert list((await stage.store.beat("w1", {taken.job.seq: taken.fence}, {})).lost) == [taken.job.seq]
 
     @played
     async def test_abandoning_a_job_that_waits_cancels_it(self, stage: Stage) -> None:

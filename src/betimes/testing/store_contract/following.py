@@ -102,7 +102,7 @@ async def _unknown(schedules: ScheduleStage, job: Job) -> None:
     stage = schedules.stage
     await schedules.claim(job, worker=await stage.worker("forgetful"))
     await stage.cancel(job)
-    stage.see((await stage.store.beat("forgetful", {})).changes)
+    stage.see((await stage.store.beat("forgetful", {}, {})).changes)
 
 
 async def _retired(schedules: ScheduleStage, job: Job) -> None:

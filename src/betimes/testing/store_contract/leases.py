@@ -41,7 +41,7 @@ class BeatContract:
         taken = await stage.start()
         for _ in range(5):
             stage.advance(29)
-            beat = await stage.store.beat("w1", {taken.job.seq: taken.fence})
+            beat = await stage.store.beat("w1", {taken.job.seq: taken.fence}, {})
             assert beat.is_alive
             assert (list(beat.cancels), list(beat.lost), list(beat.changes)) == ([], [], [])
             assert list(await stage.store.rescue({"t"})) == []
@@ -52,7 +52,7 @@ class BeatContract:
         taken = await stage.start()
         stage.clock.jump(86_400)
         assert list(await stage.store.rescue({"t"})) == []
-        assert (await stage.store.beat("w1", {taken.job.seq: taken.fence})).is_alive
+        assert (await stage.store.beat("w1", {taken.job.seq: taken.fence}, {})).is_alive
         stage.clock.jump(-2 * 86_400)
         stage.advance(31)
         stage.see(await stage.store.rescue({"t"}))
@@ -65,8 +65,8 @@ class BeatContract:
         await stage.cancel(told.job)
         held = {one.job.seq: one.fence for one in (told, other)}
         for _ in range(2):
-            assert list((await stage.store.beat("w1", held)).cancels) == [told.job.seq]
-        assert list((await stage.store.beat("w2", {})).cancels) == []
+            assert list((await stage.store.beat("w1", held, {})).cancels) == [told.job.seq]
+        assert list((await stage.store.beat("w2", {}, {})).cancels) == []
         stage.statuses = {job.seq: job.status for job in await stage.everything()}
 
     @played
@@ -74,7 +74,7 @@ class BeatContract:
         self, stage: Stage
     ) -> None:
         known, lost = await stage.start(), await stage.start()
-        beat = await stage.store.beat("w1", {known.job.seq: known.fence})
+        beat = await stage.store.beat("w1", {known.job.seq: known.fence}, {})
         stage.see(beat.changes)
         assert [(event.seq, event.before, event.after) for event in beat.changes] == [
             (lost.job.seq, RUNNING, READY)
@@ -90,7 +90,7 @@ class BeatContract:
         first = await stage.start()
         await stage.report(first, GivenBack(stage.now))
         await stage.claim()
-        beat = await stage.store.beat("w1", {first.job.seq: first.fence})
+        beat = await stage.store.beat("w1", {first.job.seq: first.fence}, {})
         stage.see(beat.changes)
         assert (list(beat.lost), [event.seq for event in beat.changes]) == ([first.job.seq], [first.job.seq])
         assert await stage.status(first.job) is READY
@@ -102,7 +102,7 @@ class BeatContract:
         await stage.report(done, Succeeded(stage.now, b"1"))
         await stage.cancel(abandoned.job, abandon=True)
         claimed = {one.job.seq: one.fence for one in (done, abandoned, kept, others)}
-        beat = await stage.store.beat("w1", claimed | {987_654: 1})
+        beat = await stage.store.beat("w1", claimed | {987_654: 1}, {})
         assert beat.is_alive
         assert set(beat.lost) == {done.job.seq, abandoned.job.seq, others.job.seq, 987_654}
         assert list(beat.changes) == []
@@ -115,7 +115,7 @@ class BeatContract:
         stage.see(await stage.store.rescue({"t"}))
         before = await stage.snapshot()
         for name in ("w1", "never registered"):
-            beat = await stage.store.beat(name, {taken.job.seq: taken.fence})
+            beat = await stage.store.beat(name, {taken.job.seq: taken.fence}, {})
             assert (beat.is_alive, list(beat.changes)) == (False, [])
             assert await stage.claim(worker=name) == []
         assert await stage.snapshot() == before
@@ -126,7 +126,7 @@ class BeatContract:
         left = await stage.start(task="elsewhere")
         stage.advance(31)
         stage.see(await stage.store.rescue({"t"}))
-        beat = await stage.store.beat("w1", {left.job.seq: left.fence})
+        beat = await stage.store.beat("w1", {left.job.seq: left.fence}, {})
         assert (beat.is_alive, list(beat.changes)) == (False, [])
         assert await stage.status(left.job) is RUNNING
         assert await stage.claim() == []
@@ -135,7 +135,7 @@ class BeatContract:
     async def test_p24_an_unknown_job_that_was_cancelled_meanwhile_ends(self, stage: Stage) -> None:
         taken = await stage.start()
         await stage.cancel(taken.job)
-        beat = await stage.store.beat("w1", {})
+        beat = await stage.store.beat("w1", {}, {})
         stage.see(beat.changes)
         assert (list(beat.cancels), await stage.status(taken.job)) == ([], CANCELLED)
 
@@ -145,7 +145,7 @@ class BeatContract:
     ) -> None:
         taken = await stage.start()
         stage.advance(31)
-        beat = await stage.store.beat("w1", {taken.job.seq: taken.fence})
+        beat = await stage.store.beat("w1", {taken.job.seq: taken.fence}, {})
         changes = await stage.store.rescue({"t"})
         stage.see(changes)
         assert len(changes) == (0 if beat.is_alive else 1)
@@ -162,7 +162,7 @@ class BeatContract:
         assert list(await stage.store.retire("w1")) == []
         assert list(await stage.store.retire("never registered")) == []
         assert [info.id for info, is_alive in await stage.store.workers() if is_alive] == ["w2"]
-        assert not (await stage.store.beat("w1", {})).is_alive
+        assert not (await stage.store.beat("w1", {}, {})).is_alive
         (second,) = await stage.claim(worker="w2")
         assert (second.job.seq, second.attempt) == (plain.job.seq, 1)
 
@@ -191,7 +191,7 @@ class RescueContract:
         silent = await stage.start(worker="w1")
         alive = await stage.start(worker="w2")
         stage.advance(20)
-        await stage.store.beat("w2", {alive.job.seq: alive.fence})
+        await stage.store.beat("w2", {alive.job.seq: alive.fence}, {})
         stage.advance(20)
         stage.see(await stage.store.rescue({"t"}))
         assert await stage.statuses_of(silent.job, alive.job) == [READY, RUNNING]

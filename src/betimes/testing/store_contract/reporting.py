@@ -196,7 +196,7 @@ class FenceContract:
         (second,) = await stage.claim(worker="w2")
         assert second.fence > first.fence
         await self._changes_nothing(stage, first)
-        assert not (await stage.store.beat("w1", {first.job.seq: first.fence})).is_alive
+        assert not (await stage.store.beat("w1", {first.job.seq: first.fence}, {})).is_alive
         stage.see(await stage.store.retire("w1"))
         assert (await stage.state(second.job)).worker == "w2"
         await stage.report(second, Succeeded(stage.now, b'"of w2"'))

@@ -17,10 +17,23 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from betimes.core.events import Event
-from betimes.core.job import EMPTY_PAYLOAD, ErrorInfo, Job, JobEvent, JobSpec, JobStatus, Micros, Need, Terms
+from betimes.core.job import (
+    EMPTY_PAYLOAD,
+    ErrorInfo,
+    Job,
+    JobEvent,
+    JobSpec,
+    JobStatus,
+    Micros,
+    Need,
+    Tenant,
+    Terms,
+)
+from betimes.core.queue_shares import QueueShares
 from betimes.core.transition import Transition, violations
 from betimes.errors import BetimesError
 from betimes.ports import (
+    Beat,
     Cancellation,
     ClaimRequest,
     Exchange,
@@ -125,6 +138,8 @@ class Stage:
         terms: Terms | None = None,
         depends_on: Iterable[Dependency] = (),
         replace_older: bool = False,
+        gates: Sequence[str] = (),
+        tenant: Tenant | None = None,
         **spec: Any,
     ) -> Job:
         """A new job, not submitted; with an id it is named, otherwise its id is generated."""
@@ -135,7 +150,7 @@ class Stage:
             named = asked.named or job_id is not None
             asked = replace(asked, named=named, replace=asked.replace or replace_older, depends_on=needs)
         now = self.now
-        return Job(
+        job = Job(
             job_id or f"generated-{self._made}",
             JobSpec(**{"task": "t", **spec}),
             payload,
@@ -145,6 +160,8 @@ class Stage:
             expires_at=None if expires_s is None else now + round(expires_s * SECOND),
             terms=None if asked == Terms() else asked,
         )
+        job.gates, job.tenant = tuple(gates), tenant
+        return job
 
     async def submit(self, *jobs: Job) -> list[Job]:
         """Submit a batch; returns what was kept, by position."""
@@ -165,9 +182,14 @@ class Stage:
         await self.store.register(WorkerInfo(id=name, lease_us=round(lease_s * SECOND), host="here", pid=1))
         return name
 
-    async def turn(self, reports: Sequence[Report] = (), claim: ClaimRequest | None = None) -> Exchange:
+    async def turn(
+        self,
+        reports: Sequence[Report] = (),
+        claim: ClaimRequest | None = None,
+        returned: Sequence[tuple[int, int]] = (),
+    ) -> Exchange:
         """Make one turn with the store, and look at its answer."""
-        exchange = await self.store.exchange(list(reports), claim)
+        exchange = await self.store.exchange(list(reports), claim, list(returned))
         assert len(exchange.steps) == len(reports), "one step for each report, by position"
         for report, step in zip(reports, exchange.steps, strict=True):
             if step is not None:
@@ -176,18 +198,22 @@ class Stage:
         self._see_claims(exchange.claimed, claim)
         return exchange
 
-    async def claim(
-        self,
+    @staticmethod
+    def request(
         limit: int = MOST,
         *,
         worker: str = "w1",
         lanes: Mapping[str, int] = LANES,
         queues: tuple[str, ...] | None = None,
         hold: Collection[str] = (),
-    ) -> list[Taken]:
-        """Claim for a worker."""
-        request = ClaimRequest(worker, limit, lanes, queues, hold)
-        exchange = await self.turn(claim=request)
+        shares: QueueShares | None = None,
+    ) -> ClaimRequest:
+        """What a worker asks for."""
+        return ClaimRequest(worker, limit, lanes, queues, hold, shares)
+
+    async def claim(self, limit: int = MOST, **options: Any) -> list[Taken]:
+        """Claim for a worker; the options are those of `request`."""
+        exchange = await self.turn(claim=self.request(limit, **options))
         return [Taken(job, job.fence, job.attempt) for job in exchange.claimed]
 
     async def start(self, job_id: str | None = None, *, worker: str = "w1", **options: Any) -> Taken:
@@ -202,6 +228,15 @@ class Stage:
     async def report(self, taken: Taken, event: Event) -> Transition | None:
         """Report one event of a claimed job, under the fence of the claim."""
         return (await self.turn([Report(taken.job, taken.fence, event)])).steps[0]
+
+    async def beat(
+        self, held: Iterable[Taken] = (), running: Iterable[Taken] = (), *, worker: str = "w1"
+    ) -> Beat:
+        """Beat for a worker that knows of these attempts."""
+        fences = [{one.job.seq: one.fence for one in each} for each in (held, running)]
+        beat = await self.store.beat(worker, *fences)
+        self.see(beat.changes)
+        return beat
 
     async def cancel(self, job: Job, *, reason: str = "requested", abandon: bool = False) -> Cancellation:
         """Cancel a job."""
@@ -262,6 +297,7 @@ class Stage:
             await self.store.parked(),
             await self.store.pruned(),
             await self.store.paused_queues(),
+            await self.store.gates_under(None),
             schedules,
             {record.id: await self.store.fires(record.id) for record in schedules},
         )
