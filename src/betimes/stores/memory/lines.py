@@ -106,6 +106,10 @@ class Lines:
             door.held += 1
         for door in line.metered:
             door.charge(now)
+            if door.waiting and door.watched_at is None:
+                self._watch(door, now)  # all its tokens were there, and those who wait need the next one
+            if door.waiting:  # by others, for the token after this one
+                self._watch(door, now)
         section = line.section
         section.live -= 1
         section.ready.pop()
