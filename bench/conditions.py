@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.harness import ROOT
 from bench.schedules import VENV_4
 
-PEERS = ("huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq", "cronsim", "croniter")
+PEERS = ("huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq", "cronsim", "croniter", "pebble")
 WRITES = 200
 
 

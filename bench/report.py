@@ -12,13 +12,14 @@ from bench.harness import Contender, Measured, Target
 BEGIN = "<!-- measured {part}: begin (written by `python -m bench --write-docs {part}`) -->"
 END = "<!-- measured {part}: end -->"
 
-PARTS = {"jobs": ("memory", "sqlite"), "schedules": ("schedules",)}
+PARTS = {"jobs": ("memory", "sqlite"), "schedules": ("schedules",), "restraint": ("restraint",)}
 """The parts of the document that are written each by itself, and the sections in each."""
 
 SECTIONS = {
     "memory": "In one process, on the memory store",
     "sqlite": "Durable, on a SQLite file",
     "schedules": "Schedules",
+    "restraint": "Power and restraint",
 }
 HEAD = (
     "| who | median (least–greatest) | Betimes against it | target | |",
