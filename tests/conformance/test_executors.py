@@ -256,7 +256,7 @@ class TestInlineExecutor(ExecutorContract):
         heard: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
         executor = InlineExecutor(slots=1)
-        executor.open(lambda run, outcome: heard.append(outcome))
+        executor.open(lambda run, outcome: heard.append(outcome), lambda run: None)
         try:
             executor._call(Probe(interrupt), lambda run, outcome: None, asyncio.get_running_loop())
         except KeyboardInterrupt:

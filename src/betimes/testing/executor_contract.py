@@ -26,9 +26,13 @@ from functools import partial
 from typing import Any
 
 from betimes.core.events import Succeeded
-from betimes.core.job import Job, JobSpec
+from betimes.core.job import EMPTY_PAYLOAD, Job, JobSpec
+from betimes.core.log import INFO, lines_of
 from betimes.core.outcome import Outcome, Raised, outcome_of
 from betimes.core.payload import NULL
+from betimes.core.remote import Answer, Call
+from betimes.core.retry import RetryPolicy
+from betimes.errors import ProcessDied
 from betimes.ports import Executor
 from betimes.testing.run import run_virtual
 
@@ -61,6 +65,7 @@ class Probe:
     Attributes:
         outcomes: what `ended` was called with.
         ended_in: the threads and loops in which it was called.
+        log: the lines its code wrote, each with its source.
     """
 
     def __init__(self, code: Code) -> None:
@@ -70,6 +75,7 @@ class Probe:
         self.handle: object = None
         self.outcomes: list[Outcome] = []
         self.ended_in: list[tuple[int, object]] = []
+        self.log: list[tuple[str, str]] = []
         self._code = code
 
     def invoke(self) -> object:
@@ -82,18 +88,43 @@ class Probe:
 
     def raised(self, error: BaseException) -> Outcome:
         """Make the outcome of an exception."""
-        return outcome_of(error, None, 1)
+        return outcome_of(error, RetryPolicy(2), 1)
+
+    def call(self) -> Call:
+        """Return a call of a function that is nowhere: the code of these tests is not another process's."""
+        return Call("nowhere", "nothing", EMPTY_PAYLOAD, self.job.id, self.job.spec.task, 1, 1)
+
+    def answered(self, answer: Answer) -> Outcome:
+        """Make the outcome of an answer, as far as it is a death."""
+        return self.raised(ProcessDied(str(answer)))
+
+    def progressed(self, done: float, total: float | None) -> None:
+        """Write it down as a line."""
+        self.write_log(f"{done}/{total}", source="progress")
+
+    def write_log(self, text: str, *, source: str = "log", level: int = INFO) -> None:
+        """Write it down."""
+        del level
+        self.log += [(source, line) for line in lines_of(text)]
 
 
 class Bench:
-    """An open executor and the runs it was given."""
+    """An open executor and the runs it was given.
+
+    Attributes:
+        begun: the runs whose code it said had begun.
+        probe: makes a run of code.
+    """
+
+    probe: type[Probe] = Probe
 
     def __init__(self, executor: Executor) -> None:
         """Open the executor on the running loop."""
         self.executor = executor
         self.thread = threading.get_ident()
         self._ended = asyncio.Event()
-        executor.open(self._end)
+        self.begun: list[object] = []
+        executor.open(self._end, self.begun.append)
 
     def _end(self, run: object, outcome: Outcome) -> None:
         assert isinstance(run, Probe)
@@ -103,7 +134,7 @@ class Bench:
 
     def start(self, code: Code) -> Probe:
         """Start a run of this code."""
-        probe = Probe(code)
+        probe = self.probe(code)
         self.executor.start(probe)
         assert probe.outcomes == [], "a run ended within `start`"
         return probe
@@ -151,6 +182,9 @@ class ExecutorContract:
     code: Callable[[Step], Code]
     """Makes the lane's kind of code of a step: `sync_code`, `async_code`, or your own, as a static method."""
 
+    bench: type[Bench] = Bench
+    """What the scenes are played with."""
+
     def make_executor(self, slots: int) -> Executor:
         """Return an executor with so many slots, not yet open."""
         raise NotImplementedError(f"{type(self).__name__} must say how its executor is made")
@@ -163,7 +197,7 @@ class ExecutorContract:
         """Play a scene with a fresh executor."""
 
         async def main() -> None:
-            bench = Bench(self.make_executor(4))
+            bench = self.bench(self.make_executor(4))
             try:
                 await scene(bench)
             finally:
@@ -230,7 +264,7 @@ class ExecutorContract:
 
         label.set("of whoever starts it")
         probes = [bench.start(self.code(look_and_set)) for _ in range(4)]
-        probes.append(probe := Probe(self.code(label.get)))
+        probes.append(probe := bench.probe(self.code(label.get)))
         probe.context.run(label.set, "its own")
         del probes[-1]
         assert await bench.end_of(*probes) == [Succeeded(0, b"none")] * 4
@@ -274,5 +308,5 @@ class ExecutorContract:
         await bench.end_of(bench.start(self.code(lambda: None)))
         await bench.executor.close()
         await bench.executor.close()
-        again = Bench(bench.executor)
+        again = type(bench)(bench.executor)
         assert await again.end_of(again.start(self.code(lambda: 7))) == [Succeeded(0, b"7")]
