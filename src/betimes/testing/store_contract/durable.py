@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from betimes.core.events import Errored, GivenBack, Succeeded
-from betimes.core.job import JobStatus, Terms
+from betimes.core.events import DeadlinePassed, Errored, GivenBack, Succeeded
+from betimes.core.job import JobStatus, Tenant, Terms
 from betimes.core.schedule import Missed, Overlap
+from betimes.core.shares import COST
 from betimes.errors import ConfigurationError
 from betimes.ports import WorkerInfo
 from betimes.testing.store_contract.contract import STRATEGY, StoreContract
+from betimes.testing.store_contract.gate_stage import GateStage
+from betimes.testing.store_contract.logs import page
+from betimes.testing.store_contract.rekeying import REVERSED, rekeyed, reverse
 from betimes.testing.store_contract.schedule_stage import MINUTE, ScheduleStage
 from betimes.testing.store_contract.stage import BOOM, SECOND, Stage, again, played, refused
+from betimes.testing.store_contract.tenants import filled, order
 
 READY, RUNNING, COMPLETED = JobStatus.READY, JobStatus.RUNNING, JobStatus.COMPLETED
 
@@ -169,3 +174,104 @@ class DurableStoreContract(StoreContract):
         await stage.store.register(info)
         await self._reopen(stage)
         assert await stage.store.workers() == [(info, True)]
+
+    @played
+    async def test_p01_gates_are_there_after_a_restart(self, stage: Stage) -> None:
+        gates = GateStage(stage)
+        limit, rate, breaker = (
+            await gates.limit(by="x"),
+            await gates.rate(every_s=10.0),
+            await gates.breaker(),
+        )
+        key = gates.of(limit, "a")
+        holder = await gates.start(key, rate)
+        waiting = await gates.add(2, key, rate)
+        behind = await gates.add(1, breaker)
+        assert [one.job.seq for one in await stage.claim()] == [behind[0].seq]
+        await stage.store.trip(breaker, is_open=True)
+        await gates.change(limit, max_running=2)
+        before = await stage.snapshot()
+        holders = await gates.holders(key)
+        await self._reopen(stage)
+        gates = GateStage(stage)
+        assert await stage.snapshot() == before
+        assert await gates.holders(key) == holders == [(holder.job.seq, "w1")]
+        assert await stage.claim() == []
+        assert (await stage.turn()).next_at == stage.now + 10 * SECOND
+        stage.advance(10)
+        assert [one.job.seq for one in await stage.claim()] == [waiting[0].seq]
+        assert (await gates.view(breaker)).gate.is_tripped
+
+    @played
+    async def test_p01_rules_that_were_changed_stay_so_after_a_restart(self, stage: Stage) -> None:
+        gates = GateStage(stage)
+        limit = await gates.limit(max_running=5)
+        await gates.change(limit, max_running=1)
+        await self._reopen(stage)
+        gates = GateStage(stage)
+        await gates.limit(max_running=4)
+        (view,) = await stage.store.gates([limit])
+        assert (view.terms.max_running, view.is_changed) == (1, True)
+        assert await stage.store.change_gates(limit, None) == gates.terms[limit]
+
+    @played
+    async def test_p08_the_permits_of_a_process_that_is_gone_come_back(self, stage: Stage) -> None:
+        gates = GateStage(stage)
+        limit = await gates.limit()
+        late = await gates.start(limit)
+        await gates.tell(late, DeadlinePassed(stage.now, BOOM), has_returned=False)
+        (other,) = await gates.add(1, limit)
+        await self._reopen(stage)
+        await stage.worker("w2")
+        assert await stage.claim(worker="w2") == []
+        stage.advance(20)
+        await stage.beat(worker="w2")
+        stage.advance(11)
+        stage.see(await stage.store.rescue({"t"}))
+        assert [one.job.seq for one in await stage.claim(worker="w2")] == [other.seq]
+
+    @played
+    async def test_p01_a_probe_is_still_known_after_a_restart(self, stage: Stage) -> None:
+        gates = GateStage(stage)
+        breaker = await gates.breaker(open_for_s=10.0)
+        older = await gates.start(breaker)
+        await gates.add(1, breaker)
+        (last,) = await gates.add(1, breaker)
+        stage.advance(1)
+        await stage.store.trip(breaker, is_open=True)
+        stage.advance(10)
+        (probe,) = await stage.claim()
+        await self._reopen(stage)
+        gates = GateStage(stage)
+        await gates.tell(older)
+        assert await stage.claim() == []
+        await gates.tell(probe)
+        assert [one.job.seq for one in await stage.claim()] == [last.seq]
+
+    @played
+    async def test_p20_the_tenants_places_go_on_after_a_restart(self, stage: Stage) -> None:
+        await stage.worker()
+        a, b, c = (Tenant(name, COST) for name in "abc")
+        await filled(stage, (a, 9), (b, 3))
+        assert await order(stage, 4) == "abab"
+        await self._reopen(stage)
+        await filled(stage, (c, 3), (b, 3))
+        assert await order(stage, 9) == "cabcacbab"
+
+    @played
+    async def test_p01_logs_are_there_after_a_restart(self, stage: Stage) -> None:
+        taken = await stage.start()
+        await stage.store.write_log([page(stage, taken, "one", "two")])
+        lines = await stage.store.log(taken.job)
+        await self._reopen(stage)
+        assert await stage.store.log(taken.job) == lines
+        await stage.store.write_log([page(stage, taken, "three")])
+        assert [line.number for line in await stage.store.log(taken.job)] == [1, 2, 3]
+
+    @played
+    async def test_p20_a_store_that_was_rekeyed_is_so_after_a_restart(self, stage: Stage) -> None:
+        await stage.submit(*(stage.job() for _ in range(3)))
+        assert await rekeyed(stage, REVERSED, reverse) == 3
+        before = await stage.snapshot()
+        await self._reopen(stage, strategy=REVERSED)
+        assert await stage.snapshot() == before
