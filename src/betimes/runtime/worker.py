@@ -207,20 +207,21 @@ class Worker:
 
         What is claimed in the same step may use the slots that these outcomes free.
         """
-        if self.book.has_lines:
-            await self.book.flush()
-        if claims and self._guards.has_trips:
-            await self._guards.tell()
         sent, self._reports = self._reports, []
         returned, self._returned = self._returned, []
         attempts = [report for report in sent if isinstance(report, Attempt)]
-        claim = self._claim_request(attempts) if claims else None
-        now = self._store.now()
-        for report in sent:
-            if type(report.event) is Succeeded and not report.event.at:
-                report.event.at = now
-        self._is_claiming = claim is not None
+        self._is_claiming = claims
         try:
+            if self.book.has_lines:  # all that these attempts wrote: they have been taken before
+                await self.book.flush()
+            if claims and self._guards.has_trips:
+                await self._guards.tell()
+            claim = self._claim_request(attempts) if claims else None
+            now = self._store.now()
+            for report in sent:
+                if type(report.event) is Succeeded and not report.event.at:
+                    report.event.at = now
+            self._is_claiming = claim is not None
             exchange = await self._store.exchange(sent, claim, returned)
         except BaseException:
             self._reports = sent + self._reports
