@@ -108,8 +108,6 @@ class Lines:
             door.charge(now)
             if door.waiting and door.watched_at is None:
                 self._watch(door, now)  # all its tokens were there, and those who wait need the next one
-            if door.waiting:  # by others, for the token after this one
-                self._watch(door, now)
         section = line.section
         section.live -= 1
         section.ready.pop()
@@ -133,13 +131,17 @@ class Lines:
                 self._let(section, heap, free, now)
         self._watch(door, now)
 
-    def pass_time(self, now: Micros) -> None:
-        """Let lines move on whose gates time has opened; of a bounded number of gates."""
+    def heed(self, now: Micros) -> None:
+        """See to it that no gate stays closed for longer because the clock was set back."""
         if now < self._last_look:
             for door in self._gates.all():
                 if door.heed(now):
                     self.opened(door, now)
         self._last_look = now
+
+    def pass_time(self, now: Micros) -> None:
+        """Let lines move on whose gates time has opened; of a bounded number of gates."""
+        self.heed(now)
         opening = self._opening
         for _ in range(_DOORS_AT_ONCE):
             entry = opening.pop_due(now)

@@ -62,6 +62,7 @@ class MemoryOversight(MemoryParts):
 
     def _go_by(self, name: str, rule: Rule) -> None:
         now = self._clock.now()
+        self._waiting.lines.heed(now)
         for door in self._gates.under(name):
             door.change(rule.terms, now)
             self._waiting.lines.opened(door, now)

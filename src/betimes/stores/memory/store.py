@@ -166,6 +166,7 @@ class MemoryStore(MemoryOversight):
 
     async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease and compare what its worker thinks it holds."""
+        self._waiting.lines.heed(self._clock.now())
         lease = self._leases.renew(worker, self._clock.boottime())
         if lease is None:
             return Beat(is_alive=False)
@@ -185,8 +186,9 @@ class MemoryStore(MemoryOversight):
         self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
     ) -> Exchange:
         """Take reports, promote and expire what is due, and claim."""
-        steps = self._turns.take_reports(reports)
         now = self._clock.now()
+        self._waiting.lines.heed(now)
+        steps = self._turns.take_reports(reports)
         if returned:
             self._turns.take_returned(returned, now)
         self._turns.pass_time(now)

@@ -105,6 +105,7 @@ class Turns:
         waiting, hold = self._waiting, request.hold
         claimed: list[Job] = []
         held_back: list[Job] = []
+        left_out = False
         free = dict(request.lanes)
         while (room := request.limit - len(claimed)) > 0:
             taken = waiting.take(request, paused, free, room)
@@ -117,8 +118,12 @@ class Turns:
                     claimed.append(job)
                     continue
                 free[job.spec.lane] += 1
+                left_out = True
         for job in held_back:
             waiting.push_ready(job)
+        if left_out:
+            # What came for those may go before what another lane had given by then.
+            claimed.sort(key=lambda job: (job.sort_key, job.seq))
         return claimed
 
     def _has_started_in_time(self, job: Job, now: Micros) -> bool:
