@@ -6,14 +6,19 @@ was, so that it can be submitted again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from betimes.core.job import Arrivals, Job, JobEvent, JobStatus
 from betimes.core.lifecycle import place
+from betimes.core.limits import rule_of
 from betimes.ports import Hint
+from betimes.stores.sqlite.gates import read_rules
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import ManyRows, statement
+from betimes.stores.sqlite.tags import is_untagged
 from betimes.stores.sqlite.turn import Turn
+
+READY = JobStatus.READY
 
 INSERT_JOB = ManyRows("insert_job")
 KNOWN_IDS = statement("known_ids")
@@ -39,15 +44,28 @@ def known_ids(turn: Turn, ids: Collection[str]) -> set[str]:
     return {job_id for (job_id,) in turn.sql.execute(KNOWN_IDS, (array(ids),))}
 
 
+def undeclared(turn: Turn, jobs: Iterable[Job]) -> tuple[Job, str] | None:
+    """Return the first job with a gate that was never declared, and the gate's key; None: all were."""
+    gated = [job for job in jobs if job.gates]
+    if not gated:
+        return None
+    rules = read_rules(turn.sql, {key for job in gated for key in job.gates})
+    missing = ((job, key) for job in gated for key in job.gates if rule_of(key) not in rules)
+    return next(missing, None)
+
+
 class Admission:
     """Plain jobs of one call, inserted; `acknowledge` tells their records, after the commit."""
 
-    __slots__ = ("_first", "_jobs", "_statuses")
+    __slots__ = ("_first", "_jobs", "_keys", "_statuses")
 
-    def __init__(self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus]) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus], keys: Mapping[int, int]
+    ) -> None:
         self._jobs = jobs
         self._first = first
         self._statuses = statuses
+        self._keys = keys
 
     def numbers(self) -> Sequence[int]:
         """Return by position the numbers of the jobs."""
@@ -59,32 +77,54 @@ class Admission:
             job.seq = seq
             job.status = status
             job.terms = None
+            if seq in self._keys:
+                job.sort_key = self._keys[seq]
         return list(self._jobs), Arrivals(self._jobs)
 
 
 def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Admission] | None:
-    """Insert the plain jobs of many calls at once; None, and no change, if any id has been seen before."""
+    """Insert the plain jobs of many calls at once; None, and no change, if there is more to be said of any.
+
+    That is, if an id has been seen before, or a gate was never declared.
+    """
     jobs = [job for batch in batches for job in batch]
     ids = {job.id for job in jobs}
-    if len(ids) < len(jobs) or known_ids(turn, ids):
+    if len(ids) < len(jobs) or known_ids(turn, ids) or undeclared(turn, jobs) is not None:
         return None
     now = turn.now
     last = take_numbers(turn, len(jobs))
     new_row = turn.specs.new_row
     statuses = [place(job, now) for job in jobs]
+    keys = _sort_keys(turn, jobs, statuses, last + 1)
     rows = [
-        new_row(job, seq=seq, status=status)
+        new_row(job, seq=seq, status=status, sort_key=keys.get(seq))
         for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), last + 1)
     ]
     INSERT_JOB.write(turn.sql, rows)
     for job, status in zip(jobs, statuses, strict=True):
         turn.tally.move(job.spec.queue, None, status)
-    turn.tally.write(turn.sql)
+        if job.gates and status is READY:
+            turn.lines.touch(job)
+    turn.flush()
     turn.hints.add(Hint.WORK)
     admissions = []
     start = 0
     for batch in batches:
         part = statuses[start : start + len(batch)]
-        admissions.append(Admission(batch, last + 1 + start, part))
+        admissions.append(Admission(batch, last + 1 + start, part, keys))
         start += len(batch)
     return admissions
+
+
+def _sort_keys(
+    turn: Turn, jobs: Sequence[Job], statuses: Sequence[JobStatus], first: int
+) -> Mapping[int, int]:
+    """Give tenants' jobs that are ready their sort keys; return these by the numbers of the jobs."""
+    untagged = {
+        seq: job
+        for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), first)
+        if is_untagged(job, status)
+    }
+    if not untagged:
+        return {}
+    return dict(zip(untagged, turn.tags.keys(list(untagged.values())), strict=True))

@@ -1,7 +1,8 @@
 """Claims: the first claimable jobs of the queues and lanes asked for.
 
 Each queue and lane is read by an index scan of its own, for at most its free slots, so that full lanes
-neither hoard jobs nor hide those of others; several scans are merged.
+neither hoard jobs nor hide those of others; several scans are merged. Jobs with gates come in by their
+lines (`picking`), if there are any that wait nowhere.
 """
 
 from __future__ import annotations
@@ -9,55 +10,123 @@ from __future__ import annotations
 from betimes.core.job import Job, JobStatus
 from betimes.core.transition import claim
 from betimes.ports import ClaimRequest
+from betimes.stores.sqlite.picking import Picking, Place
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 from betimes.stores.sqlite.turn import Turn
 
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 
+ROUNDS = 10
+"""How often one claim begins anew because its own lines made room for others."""
+
 READY_QUEUES = statement("ready_queues")
+READY_LINE_QUEUES = statement("ready_line_queues")
 PAUSED_QUEUES = statement("paused_queues")
 LEASE_HOLDS = statement("lease_holds")
 CLAIMABLE = Records("claimable")
 CLAIM_JOB = ManyRows("claim_job")
 
 
-def claim_jobs(turn: Turn, request: ClaimRequest) -> list[Job]:
-    """Take the first claimable jobs of the queues and lanes asked for, in the order (sort_key, seq)."""
-    holds = turn.sql.execute(LEASE_HOLDS, (request.worker, turn.boottime, turn.boot_id)).fetchone()[0]
-    if not holds:
-        return []
-    jobs = [turn.specs.job(row) for row in _claimable(turn, request)]
-    now = turn.now
-    worker = request.worker
-    rows: list[Row] = []
-    claim(jobs, worker, now)
-    for job in jobs:
-        rows.append((job.seq, job.attempt, job.fence, worker, now))
-        turn.tally.move(job.spec.queue, READY, RUNNING)
-    CLAIM_JOB.write(turn.sql, rows)
-    assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
-    return jobs
+class Claim:
+    """One claim; `take` carries it out.
 
+    Attributes:
+        has_lines: whether it looked at lines, and may have moved some.
+        is_cut: whether there may be more that can be claimed at once.
+    """
 
-def _claimable(turn: Turn, request: ClaimRequest) -> list[Row]:
-    """Read what may be claimed: each queue and lane by its own index scan, merged where there are several."""
-    hold = array(request.hold)
-    lanes = {lane: min(free, request.limit) for lane, free in request.lanes.items() if free > 0}
-    rows: list[Row] = []
-    scans = 0
-    for queue in _queues(turn, request):
-        for lane, limit in lanes.items():
-            rows += CLAIMABLE.read(turn.sql, (queue, lane, turn.now, hold, limit))
-            scans += 1
-    return rows if scans <= 1 else _first(rows, request.limit, dict(lanes))
+    __slots__ = ("_free", "_hold", "_request", "_turn", "has_lines", "is_cut")
 
+    def __init__(self, turn: Turn, request: ClaimRequest) -> None:
+        self.has_lines = self.is_cut = False
+        self._turn = turn
+        self._request = request
+        self._hold = array(request.hold)
+        self._free = {lane: min(free, request.limit) for lane, free in request.lanes.items() if free > 0}
 
-def _queues(turn: Turn, request: ClaimRequest) -> list[str]:
-    if request.queues is None:
-        return [queue for (queue,) in turn.sql.execute(READY_QUEUES)]
-    paused = {queue for (queue,) in turn.sql.execute(PAUSED_QUEUES)}
-    return [queue for queue in dict.fromkeys(request.queues) if queue not in paused]
+    def take(self) -> list[Job]:
+        """Take the first claimable jobs of the queues and lanes asked for, in the order (sort_key, seq)."""
+        turn, request = self._turn, self._request
+        holds, has_lines = turn.sql.execute(
+            LEASE_HOLDS, (request.worker, turn.boottime, turn.boot_id)
+        ).fetchone()
+        if not holds:
+            return []
+        self.has_lines = bool(has_lines)
+        jobs = self._pick() if has_lines or request.shares is not None else self._start(self._plain())
+        assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
+        return jobs
+
+    def _start(self, rows: list[Row]) -> list[Job]:
+        """Write the starts of the attempts."""
+        turn, worker = self._turn, self._request.worker
+        jobs = [turn.specs.job(row) for row in rows]
+        now = turn.now
+        claim(jobs, worker, now)
+        CLAIM_JOB.write(turn.sql, [(job.seq, job.attempt, job.fence, worker, now) for job in jobs])
+        has_tenants = False
+        for job in jobs:
+            turn.tally.move(job.spec.queue, READY, RUNNING)
+            has_tenants = has_tenants or job.tenant is not None
+        if has_tenants:
+            turn.tags.claimed(jobs)
+        return jobs
+
+    def _plain(self) -> list[Row]:
+        """Read what may be claimed: each queue and lane by its own index scan, merged if several."""
+        turn, request = self._turn, self._request
+        rows: list[Row] = []
+        scans = 0
+        for queue in self._queues():
+            for lane, limit in self._free.items():
+                rows += CLAIMABLE.read(turn.sql, (queue, lane, turn.now, self._hold, limit))
+                scans += 1
+        return rows if scans <= 1 else _first(rows, request.limit, dict(self._free))
+
+    def _queues(self) -> list[str]:
+        sql, request = self._turn.sql, self._request
+        if request.queues is not None:
+            queues = list(request.queues)
+        else:
+            queues = [queue for (queue,) in sql.execute(READY_QUEUES)]
+            if not self.has_lines:
+                return queues
+            queues += [queue for (queue,) in sql.execute(READY_LINE_QUEUES)]
+        paused = {queue for (queue,) in sql.execute(PAUSED_QUEUES)}
+        return [queue for queue in dict.fromkeys(queues) if queue not in paused]
+
+    def _pick(self) -> list[Job]:
+        """Take jobs from lines, too; who could not go on may have made room for others, so look again."""
+        turn, request = self._turn, self._request
+        dealer = None if request.shares is None else request.shares.dealer()
+        jobs: list[Job] = []
+        for _ in range(ROUNDS):
+            picking = Picking(self._places(), self._free, dealer)
+            rows = picking.pick(turn, request.limit - len(jobs))
+            jobs += self._start(sorted(rows, key=_rank))
+            turn.lines.moved_up = False
+            turn.lines.settle()
+            self.is_cut = picking.is_cut
+            if len(jobs) >= request.limit or not turn.lines.moved_up or not any(self._free.values()):
+                break
+        else:
+            self.is_cut = True
+        jobs.sort(key=lambda job: (job.sort_key, job.seq))
+        return jobs
+
+    def _places(self) -> list[Place]:
+        turn = self._turn
+        places = []
+        for queue in self._queues():
+            for lane, free in self._free.items():
+                if free > 0:
+                    plain = CLAIMABLE.read(turn.sql, (queue, lane, turn.now, self._hold, free))
+                    where = queue, lane
+                    places.append(
+                        Place(turn, where, plain, room=free, hold=self._hold, has_lines=self.has_lines)
+                    )
+        return places
 
 
 def _first(rows: list[Row], limit: int, free: dict[str, int]) -> list[Row]:

@@ -25,6 +25,8 @@ FORGETTABLE = statement("forgettable")
 FORGET_KEYS_OF = statement("forget_keys_of")
 FORGET_KEYS = statement("forget_keys")
 FORGET_FIRES = statement("forget_fires")
+FORGET_LOGS = statement("forget_logs")
+FORGET_GATES = statement("forget_gates")
 COUNT_PRUNED = statement("count_pruned")
 
 FIRES_KEPT_US = 86_400_000_000
@@ -38,7 +40,7 @@ def cancel(turn: Turn, seq: int, *, reason: str, abandon: bool) -> Cancellation:
         job = turn.ended((seq,)).get(seq)
         answer = CancelAnswer.UNKNOWN if job is None else CancelAnswer.FINISHED
         return Cancellation(answer=answer, job=job)
-    step = turn.move(job, CancelRequested(turn.now, reason, abandon))
+    step = turn.move(job, CancelRequested(turn.now, reason, abandon), is_left_running=abandon)
     turn.flush()
     if step.after is not RUNNING:
         return Cancellation(answer=CancelAnswer.CANCELLED, job=job, changes=turn.changes)
@@ -83,7 +85,7 @@ def resume_queue(turn: Turn, name: str) -> None:
 
 
 def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
-    """Forget what ended longer ago than it is to be kept, with its keys; and keys that are over."""
+    """Forget what ended longer ago than it is to be kept, with keys and logs; and what is over of itself."""
     sql = turn.sql
     before = turn.now - keep_us
     seqs = [seq for (seq,) in sql.execute(FORGETTABLE, (turn.now, before, limit)).fetchall()]
@@ -91,8 +93,11 @@ def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
         gone = (array(seqs),)
         sql.execute(DELETE_FINISHED, gone)
         sql.execute(FORGET_KEYS_OF, gone)
+        sql.execute(FORGET_LOGS, gone)
         sql.execute(COUNT_PRUNED, (len(seqs),))
     sql.execute(FORGET_KEYS, (turn.now, limit))
+    sql.execute(FORGET_GATES, (turn.now, limit))
+    turn.tags.forget(limit)
     return len(seqs)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from betimes.core.events import GivenBack, WorkerLost
 from betimes.core.job import JobEvent
 from betimes.ports import Beat, WorkerInfo
+from betimes.stores.sqlite.reports import refund
 from betimes.stores.sqlite.rows import array, worker_of, worker_row
 from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
@@ -26,6 +27,8 @@ HELD_BY = Records("held_by")
 HOLDINGS = statement("holdings")
 HOLDS_ANY = statement("holds_any")
 LOST_JOBS = Records("lost_jobs")
+RETURN_PERMITS_OF = statement("return_permits_of")
+GATES_HELD_BY = statement("gates_held_by")
 
 
 def register(turn: Turn, worker: WorkerInfo) -> None:
@@ -39,7 +42,7 @@ def renew(turn: Turn, worker: str) -> bool:
     return turn.sql.execute(RENEW_LEASE, (worker, turn.boottime, turn.boot_id)).rowcount > 0
 
 
-def beat(turn: Turn, worker: str, held: Mapping[int, int]) -> Beat:
+def beat(turn: Turn, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
     """Prolong a lease and compare what its worker thinks it holds."""
     if not renew(turn, worker):
         return Beat(is_alive=False)
@@ -47,9 +50,13 @@ def beat(turn: Turn, worker: str, held: Mapping[int, int]) -> Beat:
     unknown = [seq for seq, (fence, _) in rows.items() if held.get(seq) != fence]
     jobs = turn.load(unknown)
     for seq in unknown:
-        turn.move(jobs[seq], GivenBack(turn.now))
+        job, is_left_running = jobs[seq], running.get(seq) == rows[seq][0]
+        turn.move(job, GivenBack(turn.now), is_left_running=is_left_running)
+        if job.gates and not is_left_running:
+            refund(turn, job)
         del rows[seq]
     turn.flush()
+    _return_permits(turn, worker, [*held.items(), *running.items()])
     return Beat(
         is_alive=True,
         cancels=[seq for seq, (_, asked) in rows.items() if asked],
@@ -63,6 +70,7 @@ def retire(turn: Turn, worker: str) -> Sequence[JobEvent]:
     for job in turn.read(HELD_BY, (worker,)):
         turn.move(job, GivenBack(turn.now))
     turn.flush()
+    _return_permits(turn, worker)
     turn.sql.execute(DELETE_WORKER, (worker,))
     return turn.changes
 
@@ -74,7 +82,7 @@ def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], b
         if lease_holds(row, turn.boottime, turn.boot_id) and not is_gone(worker_of(row)):
             continue
         worker = row[0]
-        turn.sql.execute(DECLARE_DEAD, (worker,))
+        _declare_dead(turn, worker)
         for job in turn.read(LOST_JOBS, (worker, array(tasks), left)):
             turn.move(job, WorkerLost(turn.now))
             left -= 1
@@ -82,6 +90,21 @@ def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], b
         if not turn.sql.execute(HOLDS_ANY, (worker,)).fetchone()[0]:
             turn.sql.execute(DELETE_WORKER, (worker,))
     return turn.changes
+
+
+def _declare_dead(turn: Turn, worker: str) -> None:
+    """Declare a worker dead: its beats change nothing any more, and it holds no permits, whatever it runs."""
+    turn.sql.execute(DECLARE_DEAD, (worker,))
+    for (text,) in turn.sql.execute(GATES_HELD_BY, (worker,)).fetchall():
+        turn.lines.free(turn.specs.gates(text))
+    _return_permits(turn, worker)
+
+
+def _return_permits(turn: Turn, worker: str, kept: Sequence[tuple[int, int]] = ()) -> None:
+    """Take back what a worker's code holds beyond its jobs, but for attempts (number, fence) that run on."""
+    for (text,) in turn.sql.execute(RETURN_PERMITS_OF, (worker, array(kept))).fetchall():
+        turn.lines.free(turn.specs.gates(text))
+    turn.flush()
 
 
 def lease_holds(row: Row, boottime: int, boot_id: str) -> bool:

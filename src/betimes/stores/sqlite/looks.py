@@ -8,10 +8,13 @@ from heapq import merge
 from itertools import islice
 
 from betimes.core.job import Job, JobStatus, Micros
+from betimes.core.log import LogLine
 from betimes.core.schedule import Fire, ScheduleRecord
 from betimes.ports import JobFilter, ScheduleFilter, WorkerInfo
 from betimes.stores.sqlite.firing import SCHEDULES_BY_ID
+from betimes.stores.sqlite.gate_looks import GateLook
 from betimes.stores.sqlite.leases import WORKERS, lease_holds
+from betimes.stores.sqlite.logs import line_of
 from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, worker_of
 from betimes.stores.sqlite.schedule_rows import fire_of, schedule_of
 from betimes.stores.sqlite.statements import Records, Row, statement
@@ -21,7 +24,6 @@ LIST_LIVE = Records("list_live")
 LIST_ENDED = Records("list_ended")
 LIVE_SEQS = statement("live_seqs")
 COUNTS = statement("counts")
-AHEAD = statement("ahead")
 READ_PRUNED = statement("read_pruned")
 COUNT_PARKED = statement("count_parked")
 PAUSED_QUEUES = statement("paused_queues")
@@ -29,6 +31,7 @@ SCHEDULES = Records("schedules")
 DUE_SCHEDULES = Records("due_schedules")
 NEXT_FIRE = statement("next_fire")
 FIRES = Records("fires")
+LOG = Records("log")
 
 END_OF_TIME = 2**63 - 1
 
@@ -79,12 +82,13 @@ class Look:
             counts.setdefault(queue, {})[STATUS[status]] = jobs
         return counts
 
-    def ahead(self, job: Job, most: int) -> int:
-        """Count the claimable jobs of the same queue and lane that go before this one."""
-        spec = job.spec
-        values = (spec.queue, spec.lane, job.sort_key, job.seq, most)
-        count: int = self._sql.execute(AHEAD, values).fetchone()[0]
-        return count
+    def gates(self, now: Micros) -> GateLook:
+        """Look at gates, as they stand at this instant."""
+        return GateLook(self._sql, self._specs, now)
+
+    def log(self, seq: int, after: int, limit: int) -> list[LogLine]:
+        """Return the lines of a version's log behind the one of this number."""
+        return [line_of(row) for row in LOG.read(self._sql, (seq, after, limit))]
 
     def pruned(self) -> int:
         """Return how many jobs have been forgotten so far."""

@@ -65,7 +65,7 @@ def location(path: str | Path, *, busy_timeout_s: float) -> Location:
     return Location(path=Path(text).resolve(), busy_timeout_s=busy_timeout_s)
 
 
-def open_writer(where: Location, lock: CommitLock, *, strategy: str) -> sqlite3.Connection:
+def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> sqlite3.Connection:
     """Open the file for writing, creating what an empty one needs.
 
     Raises:
@@ -154,7 +154,7 @@ def _ensure_file(path: Path) -> int:
     return path.stat().st_mode
 
 
-def _prepare(sql: sqlite3.Connection, path: Path, strategy: str) -> None:
+def _prepare(sql: sqlite3.Connection, path: Path, strategy: str | None) -> None:
     names = {name for (name,) in sql.execute(NAMES)}
     ours = {name for name in names if name.startswith("betimes_")}
     found = _schema_version(sql, path, ours)
@@ -171,7 +171,8 @@ def _prepare(sql: sqlite3.Connection, path: Path, strategy: str) -> None:
     sql.execute("BEGIN IMMEDIATE")
     try:
         _migrate(sql, _schema_version(sql, path, ours), is_own_file=names == ours)
-        _agree_on_strategy(sql, path, strategy)
+        if strategy is not None:
+            _agree_on_strategy(sql, path, strategy)
     except BaseException:
         sql.rollback()
         raise
@@ -246,6 +247,6 @@ def _agree_on_strategy(sql: sqlite3.Connection, path: Path, strategy: str) -> No
     if row is not None and sql.execute(HAS_JOBS).fetchone()[0]:
         raise ConfigurationError(
             f"{path} holds jobs ordered by strategy {row[0]!r} and was opened with {strategy!r}; open it "
-            "with the same strategy, or use a new file"
+            "with the same strategy, order its jobs anew by `rekey`, or use a new file"
         )
     sql.execute(WRITE_STRATEGY, (strategy,))

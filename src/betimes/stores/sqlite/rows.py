@@ -12,12 +12,15 @@ from typing import Any
 
 import msgspec
 
-from betimes.core.job import AttemptOutcome, ErrorInfo, FireKey, Job, JobSpec, JobStatus, Micros
+from betimes.core.job import AttemptOutcome, ErrorInfo, FireKey, Job, JobSpec, JobStatus, Micros, Tenant
 from betimes.ports import WorkerInfo
 from betimes.stores.sqlite.statements import Row
 
 SPECS_KEPT = 1000
 """How many different specs are kept in either direction before the memory is cleared."""
+
+GATES_KEPT = 10_000
+"""How many different sets of gates are kept in either direction before the memory is cleared."""
 
 STATUS = {status.value: status for status in JobStatus}
 TEXT = {status: status.value for status in JobStatus}
@@ -53,16 +56,19 @@ _NOTHING_RARE = _Rare()
 _encode = msgspec.json.Encoder().encode
 _decode_options = msgspec.json.Decoder(_Options).decode
 _decode_rare = msgspec.json.Decoder(_Rare).decode
-_decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_tenant = msgspec.json.Decoder(Tenant).decode
 
 
 class Specs:
-    """Remembers specs by their columns, and columns by their spec, since jobs share them."""
+    """Remembers specs by their columns, and columns by their spec, since jobs share them; gates likewise."""
 
-    __slots__ = ("_columns", "_specs")
+    __slots__ = ("_columns", "_gates", "_specs", "_texts")
 
     def __init__(self) -> None:
         """Start empty."""
+        self._gates: dict[str, tuple[str, ...]] = {}
+        self._texts: dict[tuple[str, ...], str] = {}
         self._specs: dict[tuple[str, str, str, int, str | None], JobSpec] = {}
         self._columns: dict[int, tuple[JobSpec, tuple[str, str, str, int, str | None]]] = {}
 
@@ -107,15 +113,38 @@ class Specs:
         self._columns[id(spec)] = (spec, columns)  # holding the spec keeps its id from being given again
         return columns
 
+    def gates(self, text: str) -> tuple[str, ...]:
+        """Return the keys in a column `gates`."""
+        keys = self._gates.get(text)
+        if keys is None:
+            keys = _decode_texts(text)
+            if len(self._gates) >= GATES_KEPT:
+                self._gates.clear()
+            self._gates[text] = keys
+        return keys
+
+    def gates_text(self, keys: tuple[str, ...]) -> str:
+        """Return the column `gates` of a job that has some."""
+        text = self._texts.get(keys)
+        if text is None:
+            text = array(keys)
+            if len(self._texts) >= GATES_KEPT:
+                self._texts.clear()
+            self._texts[keys] = text
+        return text
+
     def job(self, row: Row) -> Job:
         """Return the job that a row of either view describes."""
         job = Job.__new__(Job)
         (
             job.seq, job.id, task, queue, lane, priority, options, payload, job.submitted_at, job.run_at,
             job.sort_key, status, job.attempt, job.fence, job.worker, job.started_at, job.finished_at,
-            job.expires_at, job.unmet, job.parked, cancel_requested, rare, result, _,
+            job.expires_at, job.unmet, job.parked, cancel_requested, rare, result, gates,
+            tenant, _,
         ) = row  # fmt: skip
         job.spec = self.spec((task, queue, lane, priority, options))
+        job.gates = () if gates is None else self.gates(gates)
+        job.tenant = None if tenant is None else _decode_tenant(tenant)
         job.status = STATUS[status]
         job.payload = payload.encode()
         job.result = None if result is None else result.encode()
@@ -127,25 +156,37 @@ class Specs:
         """Return a live job from a reference to it, for what never changes, and from its `state`."""
         job = Job.__new__(Job)
         (
-            job.seq, status, job.run_at, job.attempt, job.fence, job.worker, job.started_at, job.expires_at,
-            job.unmet, job.parked, cancel_requested, rare, _,
+            job.seq, status, job.run_at, job.sort_key, job.attempt, job.fence, job.worker, job.started_at,
+            job.expires_at, job.unmet, job.parked, cancel_requested, rare, _,
         ) = state  # fmt: skip
         job.id = given.id
         job.spec = given.spec
         job.payload = given.payload
         job.submitted_at = given.submitted_at
-        job.sort_key = given.sort_key
+        job.gates = given.gates
+        job.tenant = given.tenant
         job.status = STATUS[status]
         job.cancel_requested = cancel_requested == 1
         job.finished_at = job.result = None
         _add_rare(job, rare)
         return job
 
-    def new_row(self, job: Job, *, seq: int, status: JobStatus, token: str | None = None) -> Row:
-        """Return the values of `insert_job`."""
+    def new_row(
+        self,
+        job: Job,
+        *,
+        seq: int,
+        status: JobStatus,
+        token: str | None = None,
+        sort_key: int | None = None,
+    ) -> Row:
+        """Return the values of `insert_job`; a number, status or sort key that the record lacks is given."""
+        gates, tenant = job.gates, job.tenant
+        key = job.sort_key if sort_key is None else sort_key
         return (
             seq, job.id, *self.columns(job.spec), job.payload.decode(), job.submitted_at, job.run_at,
-            job.sort_key, TEXT[status], job.expires_at, rare_text(job), token,
+            key, TEXT[status], job.expires_at, rare_text(job), token,
+            self.gates_text(gates) if gates else None, None if tenant is None else array(tenant),
         )  # fmt: skip
 
 
@@ -194,8 +235,8 @@ def rare_text(job: Job) -> str | None:
 def changed_row(job: Job) -> Row:
     """Return the values of `update_job`."""
     return (
-        job.seq, TEXT[job.status], job.run_at, job.attempt, job.fence, job.worker, job.started_at,
-        job.expires_at, job.parked, int(job.cancel_requested), rare_text(job),
+        job.seq, TEXT[job.status], job.run_at, job.sort_key, job.attempt, job.fence, job.worker,
+        job.started_at, job.expires_at, job.parked, int(job.cancel_requested), rare_text(job),
     )  # fmt: skip
 
 
@@ -233,7 +274,7 @@ def worker_of(row: Row) -> WorkerInfo:
         pid_namespace=row[3],
         process_started=row[4],
         boot_id=row[5],
-        queues=None if row[6] is None else _decode_queues(row[6]),
+        queues=None if row[6] is None else _decode_texts(row[6]),
         concurrency=row[7],
         lease_us=row[8],
     )

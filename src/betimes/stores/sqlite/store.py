@@ -7,48 +7,32 @@ writer (see `writer`), every look through the reader; this class only says which
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
+from betimes.core.limits import GateTerms, GateView
+from betimes.core.log import LogLine, LogPage
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
-from betimes.errors import ConfigurationError, SchedulerClosed
 from betimes.ports import (
     Beat,
     Cancellation,
     ClaimRequest,
-    Clock,
     Exchange,
-    Hint,
     JobFilter,
     Report,
     ScheduleFilter,
-    Store,
     WorkerInfo,
 )
-from betimes.stores.sqlite import control, firing, leases
+from betimes.stores.sqlite import control, firing, leases, logs, rekeying, rules
 from betimes.stores.sqlite.arrivals import is_plain
+from betimes.stores.sqlite.door import Door
 from betimes.stores.sqlite.exchange import exchange
-from betimes.stores.sqlite.looks import Look
-from betimes.stores.sqlite.opening import location
 from betimes.stores.sqlite.operation import Operation
-from betimes.stores.sqlite.reader import Reader
-from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.submission import Submission
 from betimes.stores.sqlite.turn import Turn
-from betimes.stores.sqlite.writer import Writer, WriterSettings
-
-T = TypeVar("T")
 
 
-def _never_gone(_worker: WorkerInfo) -> bool:
-    return False
-
-
-class SqliteStore(Store):
+class SqliteStore(Door):
     """Keeps jobs in one SQLite file; what was acknowledged survives the process, and a power cut.
 
     Args:
@@ -69,119 +53,6 @@ class SqliteStore(Store):
         >>> store.is_durable
         True
     """
-
-    is_durable = True
-
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        clock: Clock,
-        inline: bool = False,
-        is_gone: Callable[[WorkerInfo], bool] = _never_gone,
-        max_stall_us: Micros = 300_000_000,
-        busy_timeout_s: float = 10.0,
-    ) -> None:
-        """Remember where the file is to be; nothing is opened yet."""
-        self._clock = clock
-        self._inline = inline
-        self._is_gone = is_gone
-        self._max_stall_us = max_stall_us
-        self._where = location(path, busy_timeout_s=busy_timeout_s)
-        self._specs = Specs()
-        self._subscribers: list[Callable[[Hint], None]] = []
-        self._writer: Writer | None = None
-        self._reader: Reader | None = None
-        self._pid = 0
-
-    async def open(self, *, strategy: str) -> None:
-        """Open the file, creating what an empty one needs."""
-        if self._writer is not None:
-            raise ConfigurationError(f"the store {self._where.path} is open already: close it first")
-        # A loop that jumps from timer to timer does not wait for what a thread has not answered yet.
-        is_inline = self._inline or getattr(asyncio.get_running_loop(), "is_virtual", False)
-        writer = Writer(
-            WriterSettings(
-                where=self._where,
-                clock=self._clock,
-                specs=self._specs,
-                max_stall_us=self._max_stall_us,
-                tell=self._tell,
-                is_heard=lambda: bool(self._subscribers),
-                is_inline=is_inline,
-            )
-        )
-        is_wal = await writer.open(strategy=strategy)
-        reader = Reader(self._where, self._specs, is_inline=is_inline)
-        try:
-            await reader.open(is_wal=is_wal)
-        except BaseException:
-            await writer.close()
-            raise
-        self._pid = os.getpid()
-        self._writer, self._reader = writer, reader
-
-    async def close(self) -> None:
-        """Finish what has been called, and close the file; what was acknowledged stays."""
-        reader, self._reader = self._reader, None
-        writer, self._writer = self._writer, None
-        if os.getpid() != self._pid:
-            return  # a forked child has neither the threads nor the locks
-        if reader is not None:
-            await reader.close()
-        if writer is not None:
-            await writer.close()
-
-    def now(self) -> Micros:
-        """Return the wall clock's time: SQLite has no clock of its own."""
-        return self._clock.now()
-
-    @property
-    def commits(self) -> int:
-        """How many transactions this store has committed since it was opened."""
-        return self._open_writer().commits
-
-    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
-        """Have `hear` called on the event loop after commits, this process's and others'."""
-        self._subscribers.append(hear)
-        if self._writer is not None:
-            self._writer.nudge()
-
-        def stop() -> None:
-            if hear in self._subscribers:
-                self._subscribers.remove(hear)
-
-        return stop
-
-    def _tell(self, hints: Collection[Hint]) -> None:
-        for hint in Hint:
-            if hint in hints:
-                for hear in tuple(self._subscribers):
-                    hear(hint)
-
-    def _open_writer(self) -> Writer:
-        writer = self._writer
-        if writer is None:
-            raise SchedulerClosed(f"the store {self._where.path} is not open: open it first")
-        if os.getpid() != self._pid:
-            raise ConfigurationError(
-                f"the store {self._where.path} was opened before this process was forked; open another here"
-            )
-        return writer
-
-    async def _write(
-        self, run: Callable[[Turn], T], *, finish: Callable[[T], T] | None = None, is_guarded: bool = False
-    ) -> T:
-        operation = Operation(run, is_guarded=is_guarded)
-        if finish is not None:
-            operation.finish = finish
-        answer: T = await self._open_writer().call(operation)
-        return answer
-
-    async def _read(self, look: Callable[[Look], T]) -> T:
-        self._open_writer()
-        assert self._reader is not None
-        return await self._reader.call(look)
 
     # jobs
 
@@ -220,7 +91,8 @@ class SqliteStore(Store):
 
     async def ahead(self, job: Job, *, most: int = 1000) -> int:
         """Count the claimable jobs of the same queue and lane that go before this one."""
-        return await self._read(lambda look: look.ahead(job, most))
+        now = self.now()
+        return await self._read(lambda look: look.gates(now).ahead(job, most))
 
     async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
         """End a job that has not started; ask a running one to stop, or abandon it."""
@@ -268,7 +140,7 @@ class SqliteStore(Store):
 
         return await self._write(lambda turn: leases.retire(turn, worker), finish=finish)
 
-    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+    async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease and compare what its worker thinks it holds."""
         renewals = self._open_writer().renewals
 
@@ -279,11 +151,13 @@ class SqliteStore(Store):
                 renewals.end(worker)
             return beat
 
-        return await self._write(lambda turn: leases.beat(turn, worker, held), finish=finish)
+        return await self._write(lambda turn: leases.beat(turn, worker, held, running), finish=finish)
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         """Take reports, promote and expire what is due, and claim."""
-        return await self._write(lambda turn: exchange(turn, reports, claim))
+        return await self._write(lambda turn: exchange(turn, reports, claim, returned))
 
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:
         """Take back the jobs of workers whose lease is over, or whose process is gone."""
@@ -315,6 +189,51 @@ class SqliteStore(Store):
     async def paused_queues(self) -> frozenset[str]:
         """Return the paused queues' names."""
         return await self._read(lambda look: look.paused_queues())
+
+    # gates
+
+    async def declare_gates(self, terms: Sequence[GateTerms]) -> None:
+        """Keep the rules that the code declares; nothing is written if they are known."""
+        known = await self._read(lambda look: look.gates(0).declared())
+        new = [each for each in terms if known.get(each.rule) != each]
+        if new:
+            await self._write(lambda turn: rules.declare(turn, new))
+
+    async def change_gates(self, rule: str, terms: GateTerms | None) -> GateTerms | None:
+        """Have all gates of a rule go by other terms, until this is called with None."""
+        return await self._write(lambda turn: rules.change(turn, rule, terms))
+
+    async def trip(self, key: str, *, is_open: bool) -> None:
+        """Open the circuit of a breaker, or close it."""
+        await self._write(lambda turn: rules.trip(turn, key, is_open=is_open))
+
+    async def gates(self, keys: Sequence[str], *, most: int = 100) -> list[GateView]:
+        """Show these gates, with the first holders and waiters."""
+        now = self.now()
+        return await self._read(lambda look: look.gates(now).gates(keys, most))
+
+    async def gates_under(self, rule: str | None, *, limit: int = 1000) -> list[GateView]:
+        """Show the gates of a rule that are in use."""
+        now = self.now()
+        return await self._read(lambda look: look.gates(now).gates_under(rule, limit))
+
+    # the jobs' logs
+
+    async def write_log(self, pages: Sequence[LogPage]) -> None:
+        """Add lines to jobs' logs, each page only if its fence is the job's."""
+        await self._write(lambda turn: logs.write(turn, pages))
+
+    async def log(self, job: Job, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """Return lines of a version's log, in order."""
+        return await self._read(lambda look: look.log(job.seq, after, limit))
+
+    # the order
+
+    async def rekey(self, *, strategy: str, assign: Callable[[Job], None]) -> int:
+        """Order all live jobs by another strategy, in one transaction."""
+        return await self._write(
+            lambda turn: rekeying.rekey(turn, strategy, assign, self._is_gone), is_guarded=True
+        )
 
     # schedules
 

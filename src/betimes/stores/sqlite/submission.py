@@ -15,14 +15,16 @@ from betimes.core.dependencies import in_order, is_met
 from betimes.core.events import DependencyFailed, Superseded
 from betimes.core.job import Job, JobEvent, JobStatus, Need, Terms
 from betimes.core.lifecycle import place
+from betimes.core.limits import named
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import Hint
-from betimes.stores.sqlite.arrivals import INSERT_JOB, known_ids, take_numbers
+from betimes.stores.sqlite.arrivals import INSERT_JOB, known_ids, take_numbers, undeclared
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
+from betimes.stores.sqlite.tags import is_untagged
 from betimes.stores.sqlite.turn import Turn
 
-RUNNING = JobStatus.RUNNING
+READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 
 LIVE_BY_ID = Records("live_by_id")
 BY_TOKEN = statement("by_token")
@@ -37,6 +39,7 @@ SETTLED_AT_SUBMIT = (
     "seq",
     "status",
     "run_at",
+    "sort_key",
     "unmet",
     "depends_on",
     "key",
@@ -77,6 +80,7 @@ class Submission:
 
     def run(self) -> None:
         """Keep the jobs, or raise as `Store.submit` does."""
+        self._refuse_undeclared_gates()
         self._known_ids = known_ids(self._turn, {job.id for job in self._given})
         for job in self._given:
             self._standing[id(job)] = self._known(job) or self._copy(job)
@@ -110,6 +114,16 @@ class Submission:
     def numbers(self) -> list[int]:
         """Return by position the number of the job that was made or found."""
         return [self._standing[id(given)].seq for given in self._given]
+
+    def _refuse_undeclared_gates(self) -> None:
+        found = undeclared(self._turn, self._given)
+        if found is not None:
+            job, key = found
+            kind, name, _ = named(key)
+            raise ConfigurationError(
+                f"job {job.id!r} of {job.spec.task} names the {kind.value} {name!r}, whose terms the store "
+                "does not know; declare it first"
+            )
 
     def _copy(self, job: Job) -> Job:
         copy = job.copy()
@@ -222,6 +236,10 @@ class Submission:
             turn.sql.execute(REMEMBER_KEY, (terms.key, job.seq, terms.key_digest, terms.key_until))
         lost = self._link(job, needs)
         job.status = place(job, turn.now)
+        if is_untagged(job, job.status):
+            turn.tags.tag([job])
+        if job.gates and job.status is READY:
+            turn.lines.touch(job)
         token = terms.token if terms.named else None
         self._rows.append(turn.specs.new_row(job, seq=job.seq, status=job.status, token=token))
         turn.tally.move(job.spec.queue, None, job.status)

@@ -16,14 +16,16 @@ from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, enter
 from betimes.ports import Hint
+from betimes.stores.sqlite.lines import Lines
 from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
+from betimes.stores.sqlite.tags import Tags, is_untagged
 from betimes.stores.sqlite.tally import Tally
 
 STEP_LIMIT = 500
 """The most jobs promoted, expired, rescued or unparked in one turn; the next turn goes on."""
 
-BLOCKED, RUNNING = JobStatus.BLOCKED, JobStatus.RUNNING
+BLOCKED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.READY, JobStatus.RUNNING
 
 LIVE_BY_SEQ = Records("live_by_seq")
 ENDED_BY_SEQ = Records("ended_by_seq")
@@ -37,6 +39,7 @@ STILL_WAITING = statement("still_waiting")
 NEWEST_LIVE = Records("newest_live")
 NEWEST_ENDED = Records("newest_ended")
 STATES_BY_SEQ = Records("states_by_seq")
+KEEP_PERMIT = ManyRows("keep_permit")
 
 
 class Turn:
@@ -56,8 +59,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_dirty", "_ended", "_unblocked", "awaited", "boot_id", "boottime", "changes", "ends_of_fires",
-        "hints", "jobs", "now", "specs", "sql", "tally",
+        "_dirty", "_ended", "_lines", "_permits", "_tags", "_unblocked", "_untagged", "awaited", "boot_id",
+        "boottime", "changes", "ends_of_fires", "hints", "jobs", "now", "specs", "sql", "tally",
     )  # fmt: skip
 
     def __init__(
@@ -83,7 +86,25 @@ class Turn:
         self._dirty: dict[int, Job] = {}
         self._ended: list[Job] = []
         self._unblocked: list[int] = []
+        self._untagged: list[Job] = []
+        self._permits: list[Row] = []
+        self._lines: Lines | None = None
+        self._tags: Tags | None = None
         self.tally = Tally()
+
+    @property
+    def lines(self) -> Lines:
+        """The lines of jobs with gates that it touches."""
+        if self._lines is None:
+            self._lines = Lines(self.sql, self.specs, now=self.now, hints=self.hints)
+        return self._lines
+
+    @property
+    def tags(self) -> Tags:
+        """What gives tenants' jobs their sort keys."""
+        if self._tags is None:
+            self._tags = Tags(self.sql)
+        return self._tags
 
     # reading
 
@@ -139,21 +160,42 @@ class Turn:
 
     # changing
 
-    def apply(self, job: Job, event: Event) -> Transition:
+    def apply(self, job: Job, event: Event, *, is_left_running: bool = False) -> Transition:
         """Carry out one event on a loaded job alone; `settle` sees to those that wait for it.
+
+        Args:
+            job: the job's record.
+            event: what happens to it.
+            is_left_running: its code may run on, although its job does not: its permits are held until then.
 
         Raises:
             IllegalTransition: nothing has changed.
         """
         step = decide(job, event)
+        if job.gates:
+            self._pass_gates(job, step, is_left_running=is_left_running)
         enter(job, step)
-        self.note(job, step.before)
+        self._note(job, step.before)
         return step
 
-    def note(self, job: Job, before: JobStatus) -> None:
+    def _pass_gates(self, job: Job, step: Transition, *, is_left_running: bool) -> None:
+        """Before the step: note that a job with gates moves in its line, or leaves its permits."""
+        before, after = step.before, step.after
+        if before is READY or after is READY:
+            self.lines.touch(job)
+        if before is RUNNING and after is not RUNNING:
+            if is_left_running:
+                text = self.specs.gates_text(job.gates)
+                self._permits.append((job.seq, job.fence, job.worker, text, job.started_at))
+            else:
+                self.lines.free(job.gates)
+
+    def _note(self, job: Job, before: JobStatus) -> None:
         """Have a job written that has left one status for another."""
         after = job.status
         self._dirty[job.seq] = job
+        if is_untagged(job, after):
+            self._untagged.append(job)
         if after is before:
             return
         self.tally.move(job.spec.queue, before, after)
@@ -164,9 +206,9 @@ class Turn:
             if job.fire is not None:
                 self.ends_of_fires.append(job)
 
-    def move(self, job: Job, event: Event) -> Transition:
+    def move(self, job: Job, event: Event, *, is_left_running: bool = False) -> Transition:
         """Carry out one event, keep it among the changes, and settle what follows from it."""
-        step = self.apply(job, event)
+        step = self.apply(job, event, is_left_running=is_left_running)
         self.changes.append(event_of(job, step))
         if self._ended:
             self.settle()
@@ -208,12 +250,22 @@ class Turn:
 
     def flush(self) -> None:
         """Write what has changed since the last time."""
+        if self._untagged:
+            self.tags.tag(self._untagged)
+            self._untagged = []
         if self._dirty:
             self._write_jobs(self._dirty.values())
             self._dirty = {}
         if self._unblocked:
             self.sql.execute(DELETE_DEPENDENCIES, (array(self._unblocked),))
             self._unblocked = []
+        if self._permits:
+            KEEP_PERMIT.write(self.sql, self._permits)
+            self._permits = []
+        if self._tags is not None:
+            self._tags.write()
+        if self._lines is not None:
+            self._lines.settle()
         self.tally.write(self.sql)
 
     def _write_jobs(self, jobs: Iterable[Job]) -> None:

@@ -80,7 +80,7 @@ class Writer:
 
     # from the event loop
 
-    async def open(self, *, strategy: str) -> bool:
+    async def open(self, *, strategy: str | None) -> bool:
         """Open the file; return whether it is in WAL mode.
 
         Raises:
@@ -152,7 +152,7 @@ class Writer:
 
     # in the thread
 
-    def _serve(self, strategy: str, opened: asyncio.Future[None]) -> None:
+    def _serve(self, strategy: str | None, opened: asyncio.Future[None]) -> None:
         try:
             self._open_file(strategy)
         except BaseException as error:  # noqa: BLE001 - it is the answer to whoever opened
@@ -250,7 +250,7 @@ class Writer:
 
     # the file
 
-    def _open_file(self, strategy: str) -> None:
+    def _open_file(self, strategy: str | None) -> None:
         where = self._settings.where
         self._sql = open_writer(where, self._lock, strategy=strategy)
         self._is_wal = is_wal(self._sql)

@@ -1,9 +1,10 @@
--- Count the claimable jobs of a queue and lane that go before a place in the order, up to a limit.
+-- Count the claimable jobs without gates of a queue and lane that go before a place in the order, up to a limit.
 SELECT count(*) FROM (
     SELECT 1 FROM betimes_job
-    WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2 AND sort_key < ?3
+    WHERE status = 'ready' AND parked IS NULL AND gates IS NULL AND queue = ?1 AND lane = ?2 AND sort_key < ?3
     UNION ALL
     SELECT 1 FROM betimes_job
-    WHERE status = 'ready' AND parked IS NULL AND queue = ?1 AND lane = ?2 AND sort_key = ?3 AND seq < ?4
+    WHERE status = 'ready' AND parked IS NULL AND gates IS NULL AND queue = ?1 AND lane = ?2 AND sort_key = ?3
+        AND seq < ?4
     LIMIT ?5
 );

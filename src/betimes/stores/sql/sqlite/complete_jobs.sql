@@ -5,11 +5,11 @@ WITH completed (seq, fence, finished_at, result, forget_at) AS (
 )
 INSERT INTO betimes_finished (
     seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
-    started_at, finished_at, expires_at, cancel_requested, rare, result, token, forget_at
+    started_at, finished_at, expires_at, cancel_requested, rare, result, token, forget_at, gates, tenant
 )
 SELECT job.seq, job.id, job.task, job.queue, job.lane, job.priority, job.options, job.payload, job.submitted_at,
     job.run_at, job.sort_key, 'completed', job.attempt, job.fence, job.started_at, completed.finished_at,
-    job.expires_at, 0, NULL, completed.result, job.token, completed.forget_at
+    job.expires_at, 0, NULL, completed.result, job.token, completed.forget_at, job.gates, job.tenant
 FROM completed CROSS JOIN betimes_job AS job ON job.seq = completed.seq
 WHERE job.fence = completed.fence
     AND job.status = 'running'

@@ -1,8 +1,8 @@
--- List the queues that have claimable jobs: from one to the next in the index, without reading what lies between.
+-- List the queues that have claimable jobs without gates: from one to the next in the index, nothing between is read.
 WITH RECURSIVE ready (queue) AS (
-    SELECT min(queue) FROM betimes_job WHERE status = 'ready' AND parked IS NULL
+    SELECT min(queue) FROM betimes_job WHERE status = 'ready' AND parked IS NULL AND gates IS NULL
     UNION ALL
-    SELECT (SELECT min(queue) FROM betimes_job WHERE status = 'ready' AND parked IS NULL AND queue > ready.queue)
+    SELECT (SELECT min(queue) FROM betimes_job WHERE status = 'ready' AND parked IS NULL AND gates IS NULL AND queue > ready.queue)
     FROM ready
     WHERE ready.queue IS NOT NULL
 )

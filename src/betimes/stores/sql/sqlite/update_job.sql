@@ -1,12 +1,13 @@
 -- Write what may change of live jobs.
 WITH changed (
-    seq, status, run_at, attempt, fence, worker, started_at, expires_at, parked, cancel_requested, rare
+    seq, status, run_at, sort_key, attempt, fence, worker, started_at, expires_at, parked, cancel_requested, rare
 ) AS (
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 )
 UPDATE betimes_job
 SET status = changed.status,
     run_at = changed.run_at,
+    sort_key = changed.sort_key,
     attempt = changed.attempt,
     fence = changed.fence,
     worker = changed.worker,

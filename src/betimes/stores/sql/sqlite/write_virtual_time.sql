@@ -1,0 +1,2 @@
+-- Write the virtual time of fair share.
+UPDATE betimes_meta SET value = ? WHERE name = 'virtual_time';
