@@ -8,8 +8,10 @@ from typing import Any, assert_type
 
 from betimes import (
     BoundJob,
+    CommandResult,
     Context,
     JobHandle,
+    LogLine,
     Missed,
     Overlap,
     Priority,
@@ -48,6 +50,19 @@ def tell(context: Context, text: str) -> None:
 @scheduler.task(schedule=cron("0 9 * * mon-fri", tz="Europe/Berlin"), overlap="queue_one", missed=Missed.ALL)
 async def digest(context: Context) -> None:
     assert_type(context.scheduled_for, datetime | None)
+
+
+backup = scheduler.command("backup", ["pg_dump", "--file"], retry=3, timeout="1h", env={"PGUSER": None})
+tidy = scheduler.command("tidy", "rm -f *.tmp", cwd="/tmp", ok_codes=(0, 1), schedule=cron("0 3 * * *"))
+
+
+async def commands_take_texts_and_return_their_result(variables: dict[str, str]) -> None:
+    job = await backup.submit("a.sql", "b.sql", stdin="text", env=variables, cwd="/tmp")
+    assert_type(job, JobHandle[CommandResult])
+    assert_type((await job.result()).exit_code, int)
+    assert_type(await tidy.using(delay="5m").submit(env={"A": None, "B": "1"}), JobHandle[CommandResult])
+    assert_type(backup("a.sql"), CommandResult)
+    assert_type(await job.log(after=1), list[LogLine])
 
 
 async def schedules_take_triggers_and_bound_calls() -> None:

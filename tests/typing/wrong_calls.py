@@ -37,6 +37,20 @@ async def wrong_options() -> None:
     Scheduler(concurrancy=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+async def wrong_commands() -> None:
+    backup = scheduler.command("backup", ["pg_dump"])
+    await backup.submit(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await backup.submit(stdin=b"a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await backup.submit(env={"A": 1})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    await backup.submit(input="a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    scheduler.command("a", [1])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    scheduler.command("a", "true", timeuot=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    scheduler.command("a", "true", executor="loop")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    scheduler.command("a", "true", tags=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    number: int = await (await backup.submit()).result()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    print(number)
+
+
 async def wrong_schedules() -> None:
     scheduler.task(schedule="0 9 * * *")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     await scheduler.add_schedule("a", shout, every("5m"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
