@@ -21,6 +21,7 @@ from betimes.stores.sqlite.firing import follow
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.turn import Turn
+from betimes.stores.sqlite.upkeep import SetBack
 
 
 class Committer:
@@ -38,6 +39,7 @@ class Committer:
         self._path = path
         self._clock = clock
         self._specs = specs
+        self._set_back = SetBack()
         self.commits = 0
 
     def commit(self, batch: Sequence[Operation]) -> set[Hint]:
@@ -71,6 +73,7 @@ class Committer:
         sql = self._sql
         try:
             sql.execute("BEGIN IMMEDIATE")
+            self._set_back.is_heeded = False
             for operation in batch:
                 operation.error = None
             self._carry_out(batch, hints)
@@ -80,6 +83,7 @@ class Committer:
             if sql.in_transaction:
                 sql.execute("ROLLBACK")
             raise
+        self._set_back.committed()
         self.commits += 1
 
     def _carry_out(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
@@ -127,10 +131,13 @@ class Committer:
 
     def _turn(self, hints: set[Hint]) -> Turn:
         clock = self._clock
+        now = clock.now()
+        self._set_back.see(now)
         return Turn(
             self._sql,
             self._specs,
-            now=clock.now(),
+            now=now,
+            set_back=self._set_back,
             boottime=clock.boottime(),
             boot_id=clock.boot_id(),
             hints=hints,

@@ -14,6 +14,7 @@ from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
 
 NEXT_AT = statement("next_at")
 GATES_DUE = statement("gates_due")
+GATES_WITH_WAITERS = statement("gates_with_waiters")
 EXPIRED = Records("expired")
 DELAYED_DUE = Records("delayed_due")
 
@@ -42,6 +43,9 @@ def exchange(
 
 def _pass_time(turn: Turn) -> Micros | None:
     """Expire, promote and let on what is due, a bounded number, and return when there is more to do."""
+    if turn.set_back.is_unheeded:
+        turn.set_back.is_heeded = True
+        _look_at_gates(turn, turn.sql.execute(GATES_WITH_WAITERS).fetchall())
     next_at = _next_at(turn)
     if next_at is None or next_at > turn.now:
         return next_at
@@ -51,12 +55,18 @@ def _pass_time(turn: Turn) -> Micros | None:
     turn.flush()
     for job in turn.read(DELAYED_DUE, (turn.now, STEP_LIMIT)):
         turn.move(job, Promoted(turn.now))
-    gates = [key for (key,) in turn.sql.execute(GATES_DUE, (turn.now, STEP_LIMIT)).fetchall()]
+    turn.flush()
+    _look_at_gates(turn, turn.sql.execute(GATES_DUE, (turn.now, STEP_LIMIT)).fetchall())
+    return _next_at(turn)
+
+
+def _look_at_gates(turn: Turn, keys: Sequence[tuple[str]]) -> None:
+    """Let those move up who wait at these gates, as far as these have opened, and say when to look again."""
+    gates = [key for (key,) in keys]
     if gates:
         turn.lines.gates.due(gates)
         turn.lines.open(gates)
-    turn.flush()
-    return _next_at(turn)
+        turn.flush()
 
 
 def _next_at(turn: Turn) -> Micros | None:

@@ -103,7 +103,7 @@ def _take(turn: Turn, job: Job, report: Report) -> Transition:
     step = turn.apply(job, report.event, is_left_running=not report.has_returned)
     if not report.has_begun:
         refund(turn, job)
-    elif type(report.event) is Succeeded:
+    elif step.after is COMPLETED:
         _close_circuits(turn, [(job, started_at)])
     return step
 

@@ -21,6 +21,7 @@ from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
 from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
 from betimes.stores.sqlite.tags import Tags, is_untagged
 from betimes.stores.sqlite.tally import Tally
+from betimes.stores.sqlite.upkeep import SetBack
 
 STEP_LIMIT = 500
 """The most jobs promoted, expired, rescued or unparked in one turn; the next turn goes on."""
@@ -56,11 +57,12 @@ class Turn:
         ends_of_fires: the jobs that have ended and were made by schedules, in order (`firing.follow`).
         tally: the jobs counted out of one status and into another, until they are written.
         hints: what subscribers are to hear after the commit.
+        set_back: whether the clock was set back.
     """
 
     __slots__ = (
         "_dirty", "_ended", "_lines", "_permits", "_tags", "_unblocked", "_untagged", "awaited", "boot_id",
-        "boottime", "changes", "ends_of_fires", "hints", "jobs", "now", "specs", "sql", "tally",
+        "boottime", "changes", "ends_of_fires", "hints", "jobs", "now", "set_back", "specs", "sql", "tally",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +74,7 @@ class Turn:
         boottime: Micros,
         boot_id: str,
         hints: set[Hint],
+        set_back: SetBack,
     ) -> None:
         self.sql = sql
         self.specs = specs
@@ -79,6 +82,7 @@ class Turn:
         self.boottime = boottime
         self.boot_id = boot_id
         self.hints = hints
+        self.set_back = set_back
         self.jobs: dict[int, Job] = {}
         self.awaited: set[int] = set()
         self.changes: list[JobEvent] = []

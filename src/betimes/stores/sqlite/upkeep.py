@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
+from betimes.core.job import Micros
 from betimes.ports import Clock
 
 POLL_US = 10_000
@@ -71,6 +72,34 @@ class Renewals:
             return None
         earliest = min(renewal.due_at for renewal in self._workers.values())
         return max(0, earliest - self._clock.boottime())
+
+
+class SetBack:
+    """Notices that the clock was set back: then what is to happen at its time would come too late.
+
+    Mutable; it belongs to the writer. A process that has just begun may have missed it, so to it, it was.
+
+    Attributes:
+        is_unheeded: whether nobody has looked yet at what waits for an instant of before.
+        is_heeded: whether the transaction under way does; it counts once that is committed.
+    """
+
+    __slots__ = ("_latest", "is_heeded", "is_unheeded")
+
+    def __init__(self) -> None:
+        self._latest = 0
+        self.is_unheeded = True
+        self.is_heeded = False
+
+    def see(self, now: Micros) -> None:
+        """Note what the clock shows."""
+        self.is_unheeded = self.is_unheeded or now < self._latest
+        self._latest = now
+
+    def committed(self) -> None:
+        """Note that the transaction under way was committed."""
+        if self.is_heeded:
+            self.is_heeded = self.is_unheeded = False
 
 
 class Watch:
