@@ -8,6 +8,7 @@ from betimes.core.limits import GateKind
 from betimes.core.log import LogLine
 from betimes.core.priority import Priority
 from betimes.core.queue import DueTask, TaskQueue, Wait
+from betimes.core.recycle import Recycle
 from betimes.core.restraints import CircuitBreaker, Limit, Rate, RetryBudget
 from betimes.core.retry import RetryPolicy
 from betimes.core.schedule import FireOutcome, Missed, Overlap
@@ -115,6 +116,7 @@ __all__ = [
     "Rate",
     "Reason",
     "ReasonCode",
+    "Recycle",
     "RetryBudget",
     "RetryPolicy",
     "ScheduleExplanation",

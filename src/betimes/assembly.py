@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from betimes.clock import IdMaker
+from betimes.core.recycle import Recycle
 from betimes.core.strategy import SchedulingStrategy
 from betimes.core.task import Registry
 from betimes.ports import Clock, Executor, Store
@@ -28,6 +29,8 @@ class Parts:
         strategy: orders what is ready.
         settings: the numbers.
         threads: the most attempts in threads; None: as many as run at once.
+        processes: the most attempts in processes; None: as many as there are cores.
+        recycle: when a process is replaced.
         executors: take the place of the usual ones of their lanes.
         engine: the class of its engine.
         run_here: runs a coroutine on the scheduler's loop for code without one, where that loop runs in no
@@ -40,6 +43,8 @@ class Parts:
     strategy: SchedulingStrategy
     settings: Settings
     threads: int | None = None
+    processes: int | None = None
+    recycle: Recycle = field(default_factory=Recycle)
     executors: tuple[Executor, ...] = ()
     engine: type[Engine] = Engine
     run_here: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
@@ -58,7 +63,16 @@ def assemble(parts: Parts, tasks: Registry) -> tuple[Engine, JobMaker]:
         strategy=parts.strategy.name,
         new_id=new_id,
         describe=lambda: describe_worker(new_id(), settings),
-        new_executors=lambda: make_executors(settings, parts.threads) | given,
+        new_executors=lambda: (
+            make_executors(
+                settings,
+                threads=parts.threads,
+                processes=parts.processes,
+                recycle=parts.recycle,
+                new_token=new_id,
+            )
+            | given
+        ),
         new_run=maker.make_run,
         on_jump=parts.clock.on_jump,
         rng=parts.rng,

@@ -20,6 +20,7 @@ from betimes.core.task import TaskDefinition
 from betimes.core.traits import Traits
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
+from betimes.process_rules import check_for_process
 from betimes.restraint_options import Restraints
 from betimes.runtime.context import Context
 from betimes.runtime.timetable import NewSchedule
@@ -27,7 +28,7 @@ from betimes.schedule_options import ScheduleOptions, ask, check_trigger
 from betimes.tasks import SubmitOptions, check_name, check_tags
 
 COMMAND = "command"
-LANES = ("loop", "thread")
+LANES = ("loop", "thread", "process")
 _DELIVERIES = ("at_least_once", "at_most_once")
 
 TASK_OPTIONS = (
@@ -143,7 +144,7 @@ def default_name(fn: Callable[..., Any]) -> str:
     if qualname is None or "<lambda>" in qualname:
         raise ConfigurationError(f"{fn!r} has no name to store with its jobs: pass name=…")
     module = getattr(inner, "__module__", None) or ""
-    if module == "__main__":
+    if module in {"__main__", "__mp_main__"}:  # the latter in a process job's own process
         file = getattr(sys.modules.get("__main__"), "__file__", None)
         module = Path(file).stem if file else "__main__"
     return f"{module}.{qualname}".replace(".<locals>.", ".")
@@ -177,6 +178,8 @@ def _lane(fn: Callable[..., Any], executor: str | None) -> str:
             f"{fn!r} is a coroutine function: in a thread it would never be awaited; "
             "leave executor out, or make it a plain 'def'"
         )
+    if executor == "process":
+        check_for_process(fn)
     return executor
 
 

@@ -16,6 +16,7 @@ from betimes.clock import SystemClock, new_rng
 from betimes.commanding import Commanding
 from betimes.core.durations import duration_s
 from betimes.core.options import reject_unknown
+from betimes.core.recycle import Recycle
 from betimes.core.strategy import SchedulingStrategy
 from betimes.errors import ConfigurationError
 from betimes.looking import Looking
@@ -30,6 +31,7 @@ from betimes.submitting import Submitting
 from betimes.tasks import Duration
 from betimes.wiring import (
     check_parts,
+    check_recycle,
     check_strategy,
     make_settings,
     make_store,
@@ -43,6 +45,8 @@ _OPTIONS = (
     "strategy",
     "concurrency",
     "threads",
+    "processes",
+    "recycle",
     "queues",
     "lease",
     "grace",
@@ -67,6 +71,9 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
         strategy: orders what is ready; a store remembers it and refuses another.
         concurrency: the most attempts in flight in this process.
         threads: the most of them in threads; as many as `concurrency` unless given.
+        processes: the most of them in processes of their own; as many as there are cores unless given.
+        recycle: when a process is replaced by a fresh one; after a thousand jobs, if they took more than a
+            minute, unless given.
         queues: the names of the queues served here; a dict: each with its share of dispatches, such as
             `{"default": 9, "low": 1}`; None: all, by the strategy's order alone.
         lease: how long a silent worker keeps its jobs.
@@ -104,6 +111,8 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
         strategy: SchedulingStrategy | None = None,
         concurrency: int = 10,
         threads: int | None = None,
+        processes: int | None = None,
+        recycle: Recycle | None = None,
         queues: Iterable[str] | Mapping[str, int] | None = None,
         lease: Duration = "30s",
         grace: Duration = "5s",
@@ -117,13 +126,13 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
         **unknown: Never,
     ) -> None:
         reject_unknown(unknown, _OPTIONS, where="Scheduler()")
-        strategy = check_strategy(strategy)
         check_parts(clock=clock, rng=rng, executors=executors)
-        clock = SystemClock() if clock is None else clock
+        clock = clock or SystemClock()
         made = make_store(store, clock=clock, history=history)
         settings = make_settings(
             concurrency=concurrency,
             threads=threads,
+            processes=processes,
             queues=queues,
             lease=lease,
             grace=grace,
@@ -136,10 +145,12 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
         parts = Parts(
             store=made,
             clock=clock,
-            rng=new_rng() if rng is None else rng,
-            strategy=strategy,
+            rng=rng or new_rng(),
+            strategy=check_strategy(strategy),
             settings=settings,
             threads=threads,
+            processes=processes,
+            recycle=check_recycle(recycle),
             executors=tuple(executors),
         )
         self._take_up(parts, *assemble(parts, self._definitions))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,11 +13,13 @@ from urllib.parse import unquote
 from betimes.clock import is_gone, process_identity
 from betimes.core.durations import duration_s, duration_us
 from betimes.core.job import JobStatus
+from betimes.core.recycle import Recycle
 from betimes.core.strategy import PriorityStrategy, SchedulingStrategy
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
 from betimes.executors.command import CommandExecutor
 from betimes.executors.loop import LoopExecutor
+from betimes.executors.process import ProcessExecutor
 from betimes.executors.thread import ThreadExecutor
 from betimes.ports import Clock, Executor, JobFilter, Store, WorkerInfo
 from betimes.runtime.settings import Settings
@@ -83,6 +86,7 @@ def make_settings(
     *,
     concurrency: int,
     threads: int | None,
+    processes: int | None,
     queues: Iterable[str] | Mapping[str, int] | None,
     lease: Duration,
     grace: Duration,
@@ -97,10 +101,11 @@ def make_settings(
         ConfigurationError: one is wrong; the text names it.
     """
     _count(concurrency, "concurrency")
-    if threads is not None and _count(threads, "threads") > concurrency:
-        _log.warning(
-            "threads=%d never binds: at most concurrency=%d attempts run at once", threads, concurrency
-        )
+    for name, most in (("threads", threads), ("processes", processes)):
+        if most is not None and _count(most, name) > concurrency:
+            _log.warning(
+                "%s=%d never binds: at most concurrency=%d attempts run at once", name, most, concurrency
+            )
     default_poll_s = POLL_DURABLE_S if is_durable else POLL_MEMORY_S
     names, shares = _queues(queues)
     return Settings(
@@ -224,11 +229,42 @@ def _queues(queues: object) -> tuple[tuple[str, ...] | None, Mapping[str, int] |
     }
 
 
-def make_executors(settings: Settings, threads: int | None) -> dict[str, Executor]:
+def check_recycle(recycle: Recycle | None) -> Recycle:
+    """Return when processes are replaced, or the default.
+
+    Raises:
+        ConfigurationError: it is no `Recycle`.
+    """
+    if recycle is None:
+        return Recycle()
+    if not isinstance(recycle, Recycle):
+        raise ConfigurationError(f"recycle is {shown(recycle)}; it is a Recycle, such as Recycle(jobs=100)")
+    return recycle
+
+
+def make_executors(
+    settings: Settings,
+    *,
+    threads: int | None,
+    processes: int | None,
+    recycle: Recycle,
+    new_token: Callable[[], str],
+) -> dict[str, Executor]:
     """Make the executors of one run, by lane."""
+    most = settings.concurrency
     executors: Any = (
-        LoopExecutor(settings.concurrency),
-        ThreadExecutor(min(threads or settings.concurrency, settings.concurrency)),
-        CommandExecutor(settings.concurrency, grace_s=settings.grace_s),
+        LoopExecutor(most),
+        ThreadExecutor(min(threads or most, most)),
+        ProcessExecutor(
+            min(processes or _cores(), most), grace_s=settings.grace_s, new_token=new_token, recycle=recycle
+        ),
+        CommandExecutor(most, grace_s=settings.grace_s),
     )
     return {executor.lane: executor for executor in executors}
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

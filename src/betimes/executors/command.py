@@ -129,6 +129,7 @@ class CommandExecutor(Executor):
     """The lane `command`."""
 
     lane = "command"
+    leaves_nothing = True
 
     def __init__(self, slots: int, *, grace_s: float) -> None:
         """Allow this many runs at once; one that is told to stop has so many seconds for it."""

@@ -66,7 +66,11 @@ class Executor(ABC):
     """The most runs at once."""
 
     tells_begun = False
-    """Whether runs may have to wait after `start`: then `begun` is called for each as its code begins."""
+    """Whether runs may have to wait after `start`: then `begun` is called for each as its code begins (and
+    once more if it has to begin elsewhere, before it really did: the first call counts)."""
+
+    leaves_nothing = False
+    """Whether no code of its runs is left running after `close`: it can be killed."""
 
     @property
     def ahead(self) -> int:
@@ -92,4 +96,7 @@ class Executor(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """End what the executor itself holds; code that has not returned is left alone, not waited for."""
+        """End what the executor itself holds.
+
+        Code that has not returned, and cannot be killed, is left alone, and not waited for.
+        """

@@ -52,7 +52,7 @@ class Shutdown:
             worker.give_back()
             raise
         finally:
-            for attempt in (each for each in worker.state.in_flight.values() if not each.has_returned):
+            for attempt in worker.left_running():
                 _log.warning(
                     "the code of job %s (%s, lane %s) did not stop; it is left running",
                     attempt.job.id,

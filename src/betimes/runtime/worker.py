@@ -169,6 +169,11 @@ class Worker:
         """Whether the pump has ended, so that nothing more will be recorded."""
         return self._pump.done()
 
+    def left_running(self) -> list[Attempt]:
+        """Return the attempts whose code will run on, since it has not returned and cannot be killed."""
+        left = (each for each in self.state.in_flight.values() if not each.has_returned)
+        return [each for each in left if not self._executors[each.lane].leaves_nothing]
+
     @property
     def is_settled(self) -> bool:
         """Whether every outcome is recorded."""
@@ -314,7 +319,7 @@ class Worker:
     def _begun(self, run: Run) -> None:
         """Hear from an executor that an attempt's code begins: its timeout counts from now."""
         assert isinstance(run, Attempt)
-        if run.timeout_s is not None and not run.is_reported:
+        if run.timeout_s is not None and not (run.is_reported or run.deadline_number):
             self._deadlines.add(run, run.timeout_s)
 
     def refuse(self, job: Job, event: Event) -> None:

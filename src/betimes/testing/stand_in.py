@@ -30,7 +30,7 @@ class LoneEngine(Engine):
 
 
 def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock, *, seed: int) -> Parts:
-    """Return what a scheduler is made of, but in memory, on virtual time, and without threads.
+    """Return what a scheduler is made of, but in memory, on virtual time, and without threads or processes.
 
     Its strategy and its numbers stay, except those that are for other processes: there are none.
     """
@@ -45,6 +45,7 @@ def parts_for_test(scheduler: Scheduler, store: MemoryStore, clock: VirtualClock
         engine=LoneEngine,
         executors=(
             InlineExecutor(slots=min(parts.threads or concurrency, concurrency)),
+            InlineExecutor("process", slots=min(parts.processes or concurrency, concurrency)),
             InlineCommandExecutor(slots=concurrency),
         ),
     )

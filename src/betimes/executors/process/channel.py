@@ -1,0 +1,153 @@
+"""The pipes between the scheduler's process and one child, and the page of memory that both share."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import tempfile
+from contextlib import suppress
+
+from betimes.executors.process.frames import PAGE_BYTES, TICKET_BYTES, numbers_of, tickets_of
+
+MOST_TICKETS = 64
+"""The most requests that are in a child at once: so many tickets are taken back in one read."""
+
+
+class Channel:
+    """The open ends, of both sides until the child has its own.
+
+    Attributes:
+        requests, tickets: the parent writes here.
+        returned: the parent reads here the tickets that the child has not taken.
+        answers, stdout, stderr: the parent reads here.
+        lifeline: the end that only this process holds: it breaks when this process dies.
+        words: the shared page, in words of 64 bits.
+        child_requests, child_tickets, child_answers, child_lifeline, child_page, child_stdout, child_stderr:
+            the child's ends, which whoever starts it closes.
+
+    Raises:
+        OSError: there are too many open files.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        try:
+            self.child_requests, self.requests = self._pipe()
+            self.returned, self.tickets = self._pipe()
+            self.answers, self.child_answers = self._pipe()
+            self.stdout, self.child_stdout = self._pipe()
+            self.stderr, self.child_stderr = self._pipe()
+            self.child_lifeline, self.lifeline = self._pipe()
+            self.child_tickets = self._keep(os.dup(self.returned))
+            self.child_page = self._keep(_page())
+            self._page = mmap.mmap(self.child_page, PAGE_BYTES)
+        except OSError:
+            for fd in self._open:
+                os.close(fd)
+            raise
+        # The ends of the tickets that are read have this setting in common: the child waits by `poll`.
+        ours = {self.requests, self.returned, self.tickets, self.answers, self.stdout, self.stderr}
+        for fd in ours:
+            os.set_blocking(fd, False)
+        self._ours = ours | {self.lifeline}
+        self.words = memoryview(self._page).cast("Q")
+
+    def _pipe(self) -> tuple[int, int]:
+        reading, writing = os.pipe()
+        return self._keep(reading), self._keep(writing)
+
+    def _keep(self, fd: int) -> int:
+        self._open.append(fd)
+        return fd
+
+    def hang_up(self) -> None:
+        """Let the child know that there are no more requests; twice is fine."""
+        for fd in {self.requests, self.returned, self.tickets} & self._ours:
+            self._ours.discard(fd)
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close this process's ends."""
+        self.hang_up()
+        for fd in self._ours:
+            os.close(fd)
+        self._ours.clear()
+        self.words.release()
+        self._page.close()
+
+
+def _page() -> int:
+    """Return the descriptor of a page of memory that has no name."""
+    try:
+        fd = os.memfd_create("betimes")
+    except (AttributeError, OSError):  # not on this system
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, PAGE_BYTES)
+    return fd
+
+
+class Outbox:
+    """Sends requests and then their tickets, and takes back what the child has not begun.
+
+    It never blocks: what a pipe does not take at once follows when there is room.
+    """
+
+    def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
+        self._channel = channel
+        self._loop = loop
+        self._frames: list[bytes] = []
+        self._numbers: list[int] = []
+        self._rest = bytearray()
+        self._is_closed = False
+
+    def add(self, number: int, frame: bytes) -> None:
+        """Have a request sent by the next `flush`."""
+        self._frames.append(frame)
+        self._numbers.append(number)
+
+    def flush(self) -> None:
+        """Send what was added, as far as it goes."""
+        frames, self._frames = self._frames, []
+        data: bytes | bytearray = b"".join(frames)
+        if self._rest:
+            self._rest += data
+            data = self._rest
+        if data:
+            written = self._write(self._channel.requests, data)
+            if written < len(data):
+                if data is not self._rest:
+                    self._loop.add_writer(self._channel.requests, self.flush)
+                    self._rest = bytearray(data)
+                del self._rest[:written]
+                return
+            if data is self._rest:
+                self._loop.remove_writer(self._channel.requests)
+                self._rest = bytearray()
+        if self._numbers:
+            numbers, self._numbers = self._numbers, []
+            self._write(self._channel.tickets, tickets_of(numbers))
+
+    def _write(self, fd: int, data: bytes | bytearray) -> int:
+        try:
+            return os.write(fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # the child has closed its end, and will soon be heard to be dead
+            return len(data)
+
+    def withdraw(self) -> set[int]:
+        """Take back every request that the child has not begun; it never will. Returns their numbers."""
+        numbers, self._numbers = set(self._numbers), []
+        if not self._is_closed:
+            with suppress(BlockingIOError):
+                numbers.update(numbers_of(os.read(self._channel.returned, TICKET_BYTES * MOST_TICKETS)))
+        return numbers
+
+    def close(self) -> None:
+        """Send nothing more; the child ends when it has done what it holds tickets for. Twice is fine."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._loop.remove_writer(self._channel.requests)
+            self._channel.hang_up()
