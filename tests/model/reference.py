@@ -10,8 +10,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tests.model.gate_book import Deal, GateBook, Tags
+
 SECOND = 1_000_000
 CRASHES = 3
+UNTAGGED = 2**63 - 1
 LIVE = {"blocked", "delayed", "ready", "running"}
 WAITING = LIVE - {"running"}
 
@@ -58,6 +61,9 @@ class Row:
     is_cancelled: bool = False
     is_superseded: bool = False
     finished_at: int | None = None
+    started_at: int | None = None
+    gates: tuple[str, ...] = ()
+    tenant: tuple[str, int] | None = None
     unmet: dict[int, str] = field(default_factory=dict)
 
 
@@ -85,6 +91,8 @@ class Model:
     keys: dict[str, tuple[int, bytes, int]] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     leases: dict[str, int] = field(default_factory=dict)
+    book: GateBook = field(default_factory=GateBook)
+    tags: Tags = field(default_factory=Tags)
 
     # submitting
 
@@ -126,6 +134,11 @@ class Model:
             row.status = "blocked"
         else:
             row.status = "delayed" if row.run_at > self.now else "ready"
+            self._tag(row)
+
+    def _tag(self, row: Row) -> None:
+        if row.status == "ready" and row.tenant is not None and row.sort_key == UNTAGGED:
+            row.sort_key = self.tags.tag(*row.tenant)
 
     def versions(self, job_id: str, *, alive: bool = False) -> list[Row]:
         """The versions of an id, oldest first."""
@@ -150,6 +163,7 @@ class Model:
     def _release(self, child: Row) -> None:
         child.status = "delayed" if child.run_at > self.now else "ready"
         child.run_at = max(child.run_at, self.now)
+        self._tag(child)
 
     def is_current(self, row: Row, fence: int) -> bool:
         """Whether a report under this fence counts."""
@@ -159,8 +173,11 @@ class Model:
         """Whether a report under this fence was taken before."""
         return row.status != "running" and row.fence == fence > 0
 
-    def report(self, row: Row, kind: str, delay: int | None) -> None:
+    def report(self, row: Row, kind: str, delay: int | None, *, has_begun: bool = True) -> None:
         """Take a current report: `kind` is a final status, or `snoozed`, or `given_back`, or `lost`."""
+        claimed_at = row.started_at or 0
+        if not has_begun:
+            self.book.refund(row.gates, claimed_at, self.now)
         if kind == "lost":
             row.crashes += 1
             row.fence += 1
@@ -179,6 +196,8 @@ class Model:
             self._give_back(row, kind)
         else:
             self.end(row, kind if kind in {"completed", "failed", "timed_out"} else "cancelled")
+            if row.status == "completed" and has_begun:
+                self.book.succeeded(row.gates, claimed_at)
 
     def _again(self, row: Row, delay: int) -> None:
         row.status = "delayed" if delay > 0 else "ready"
@@ -212,6 +231,8 @@ class Model:
             raise Refusal("DuplicateJob")
         row.status, row.run_at = "ready", self.now
         row.attempt = row.crashes = 0
+        row.started_at = None
+        self._tag(row)
         row.expires_at = row.finished_at = None
         row.is_cancelled = row.is_superseded = False
 
@@ -240,9 +261,10 @@ class Model:
         for row in sorted(self.rows.values(), key=lambda row: (row.expires_at or 0, row.seq)):
             if row.status in WAITING and not row.was_started and (row.expires_at or self.now + 1) <= self.now:
                 self.end(row, "cancelled")
-        for row in self.rows.values():
+        for row in sorted(self.rows.values(), key=lambda row: (row.run_at, row.seq)):
             if row.status == "delayed" and row.run_at <= self.now:
                 row.status = "ready"
+                self._tag(row)
 
     def next_at(self) -> int | None:
         """When waiting alone brings something about."""
@@ -250,6 +272,16 @@ class Model:
         due = [row.run_at for row in waiting if row.status == "delayed"]
         ends = [row.expires_at for row in waiting if row.expires_at is not None and not row.was_started]
         return min([*due, *ends], default=None)
+
+    def passes_at(self) -> int | None:
+        """When waiting alone lets somebody pass, of those places where nobody can be claimed by now."""
+        waiting: dict[tuple[str, str], list[int | None]] = {}
+        for row in self.rows.values():
+            if row.status == "ready" and row.parked is None:
+                at = self.book.passes_at(row.gates, self.now)
+                waiting.setdefault((row.queue, row.lane), []).append(at)
+        asleep = [at for place in waiting.values() if self.now not in place for at in place]
+        return min((at for at in asleep if at is not None), default=None)
 
     def claim(
         self,
@@ -259,36 +291,51 @@ class Model:
         *,
         queues: Collection[str] | None,
         hold: Collection[str],
+        deal: Deal | None = None,
     ) -> list[int]:
         """Claim; the versions taken, in order."""
         free = dict(lanes)
-        taken: list[int] = []
-        for row in sorted(self.rows.values(), key=lambda row: (row.sort_key, row.seq)):
-            is_open = row.status == "ready" and row.parked is None and row.id not in hold
-            is_served = row.queue not in self.paused and (queues is None or row.queue in queues)
-            if (
-                is_open
-                and is_served
-                and self.holds(worker)
-                and len(taken) < limit
-                and free.get(row.lane, 0) > 0
-            ):
-                free[row.lane] -= 1
-                row.status, row.worker, row.was_started = "running", worker, True
-                row.fence += 1
-                row.attempt += 1
-                taken.append(row.seq)
-        return taken
+        taken: list[Row] = []
+        while self.holds(worker) and len(taken) < limit:
+            first: dict[str, Row] = {}
+            for row in sorted(self.rows.values(), key=lambda row: (row.sort_key, row.seq)):
+                if (
+                    row.status == "ready"
+                    and row.parked is None
+                    and row.id not in hold
+                    and row.queue not in self.paused
+                    and (queues is None or row.queue in queues)
+                    and free.get(row.lane, 0) > 0
+                    and self.book.passes_at(row.gates, self.now) == self.now
+                ):
+                    first.setdefault(row.queue, row)
+            if not first:
+                break
+            row = next(iter(first.values())) if deal is None else first[deal.next(first)]
+            free[row.lane] -= 1
+            self._start(row, worker)
+            taken.append(row)
+        for row in taken:
+            if row.tenant is not None:
+                self.tags.claimed(row.sort_key)
+        return [row.seq for row in sorted(taken, key=lambda row: (row.sort_key, row.seq))]
+
+    def _start(self, row: Row, worker: str) -> None:
+        row.status, row.worker, row.was_started = "running", worker, True
+        row.fence += 1
+        row.attempt += 1
+        row.started_at = self.now
+        self.book.charge((row.seq, row.fence), row.gates, worker, self.now)
 
     def held(self, worker: str) -> list[Row]:
         """What runs under a worker's name."""
         return [row for row in self.rows.values() if row.worker == worker]
 
-    def give_back(self, rows: Iterable[Row]) -> None:
+    def give_back(self, rows: Iterable[Row], *, has_begun: bool = True) -> None:
         """Take jobs back from a worker that retires, or does not know of them."""
         for row in rows:
             if row.status == "running":
-                self.report(row, "given_back", None)
+                self.report(row, "given_back", None, has_begun=has_begun)
 
     def rescue(self, tasks: Collection[str]) -> list[int]:
         """Take jobs from whoever is silent; the versions taken."""
@@ -299,4 +346,8 @@ class Model:
         ]
         for row in silent:
             self.report(row, "lost", None)
+        for worker in {permit.worker for permit in self.book.permits.values()}:
+            if not self.holds(worker):
+                self.book.release_all(worker)
+                self.leases[worker] = 0
         return [row.seq for row in silent]

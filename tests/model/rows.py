@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.model.reference import Row
 
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Snoozed, Succeeded, Withdrawn
-from betimes.core.job import Job, Need
+from betimes.core.job import Job, Need, Tenant
+from betimes.core.shares import COST
 from betimes.testing.store_contract.stage import BOOM
 
 ENDS = ["completed", "failed", "timed_out", "snoozed", "given_back", "parked", "withdrawn"]
@@ -31,6 +32,24 @@ class Wish:
     queue: str
     lane: str
     at_most_once: bool
+    gates: tuple[str, ...]
+    tenant: str | None
+
+
+LIMIT, BY, RATE, BREAKER = "limit:l", "limit:m", "rate:r", "breaker:b"
+TENANTS = {"x": Tenant("x", COST), "y": Tenant("y", COST // 3)}
+WAYS = [
+    (),
+    (),
+    (LIMIT,),
+    (f"{BY}\ta",),
+    (LIMIT, f"{BY}\tb"),
+    (RATE,),
+    (LIMIT, RATE),
+    (RATE, LIMIT),
+    (BREAKER,),
+    (BREAKER, LIMIT, RATE),
+]
 
 
 def wishes() -> st.SearchStrategy[Wish]:
@@ -50,6 +69,8 @@ def wishes() -> st.SearchStrategy[Wish]:
         queue=st.sampled_from("qr"),
         lane=st.sampled_from(["loop", "thread"]),
         at_most_once=st.booleans(),
+        gates=st.sampled_from(WAYS),
+        tenant=st.sampled_from([None, None, "x", "y"]),
     )
 
 
@@ -67,7 +88,7 @@ def event_of(kind: str, at: int, delay: int | None) -> Event:
     return events[kind]
 
 
-def new_row(job: Job, seq: int) -> Row:
+def new_row(job: Job, seq: int, sort_key: int) -> Row:
     """The model's row of a new job."""
     spec = job.spec
     return Row(
@@ -76,20 +97,22 @@ def new_row(job: Job, seq: int) -> Row:
         task=spec.task,
         queue=spec.queue,
         lane=spec.lane,
-        sort_key=job.sort_key,
+        sort_key=sort_key,
         run_at=job.submitted_at + (job.run_at - job.submitted_at),
         expires_at=job.expires_at,
         at_most_once=spec.at_most_once,
+        gates=job.gates,
+        tenant=None if job.tenant is None else (job.tenant.name, job.tenant.cost),
     )
 
 
 def seen(job: Job) -> tuple[object, ...]:
     """What is compared of a stored job."""
     numbers = (job.fence, job.attempt, job.crashes, job.finished_at, job.worker, job.parked)
-    return job.status.value, *numbers, job.cancel_requested, job.superseded, job.run_at
+    return job.status.value, *numbers, job.cancel_requested, job.superseded, job.run_at, job.sort_key
 
 
 def expected_of(row: Row) -> tuple[object, ...]:
     """The same of the model's row."""
     numbers = (row.fence, row.attempt, row.crashes, row.finished_at, row.worker, row.parked)
-    return row.status, *numbers, row.is_cancelled, row.is_superseded, row.run_at
+    return row.status, *numbers, row.is_cancelled, row.is_superseded, row.run_at, row.sort_key
