@@ -127,7 +127,10 @@ class LazyHeap(Generic[K, T]):
     def pop(self) -> Entry[K, T] | None:
         """Take out the live entry with the smallest (key, seq); None when there is none."""
         if not self._stale:
-            return self._pop_first()
+            run, entries = self._run, self._entries  # as `_pop_first`, without its call
+            if run and (not entries or run[0] < entries[0]):
+                return run.popleft()
+            return heappop(entries) if entries else None
         self.peek()
         entry = self._pop_first()
         self._rebuild_if_mostly_stale()

@@ -18,17 +18,30 @@ class Door(Gate):
 
     Attributes:
         number: which door, among all there ever were.
+        most: how many permits a limit gives out; None: it is none.
         waiting: the lines that wait here, by section, first the one with the first head.
         watched_at: the instant at which it is to be looked at again; None: time alone changes nothing.
     """
 
-    __slots__ = ("number", "waiting", "watched_at")
+    __slots__ = ("most", "number", "waiting", "watched_at")
 
     def __init__(self, key: str, terms: GateTerms, number: int) -> None:
         super().__init__(key, terms)
         self.number = number
+        # Of the terms, what each claim asks for.
+        self.most = terms.max_running if terms.kind is _LIMIT else None
         self.waiting: dict[Section, LazyHeap[int, Line]] = {}
         self.watched_at: Micros | None = None
+
+    def wait_in(self, section: Section) -> LazyHeap[int, Line]:
+        """Make the heap of those lines of a section that wait here."""
+        heap = self.waiting[section] = LazyHeap(slack=0)
+        return heap
+
+    def change(self, terms: GateTerms, now: Micros) -> None:
+        """Go by other rules from now on."""
+        super().change(terms, now)
+        self.most = terms.max_running if terms.kind is _LIMIT else None
 
     @property
     def has_waiting(self) -> bool:
@@ -38,7 +51,7 @@ class Door(Gate):
     def grows_at(self, now: Micros) -> Micros | None:
         """Return when one more than now may pass by the passing of time alone; None: time changes nothing."""
         terms = self.terms
-        if terms.kind is _LIMIT or not self.full_at:
+        if not self.full_at:
             return None
         free = self.free(now, terms.burst)
         return None if free >= terms.burst else self.full_at - (terms.burst - free - 1) * terms.every_us

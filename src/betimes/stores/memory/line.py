@@ -41,18 +41,20 @@ class Line:
         section: its queue and lane.
         doors: its gates, in the order in which they are asked.
         limits, metered: those that give out permits, and those that time fills.
+        limit: its only gate, if that gives out permits; the most common case by far.
         head: the only job that can be next; None: the line is empty.
         place: the heap in which the line lies, under its head's rank; only while it is not empty.
     """
 
     # A slots class, not a frozen value: it is on the path of every gated job.
-    __slots__ = ("_rest", "doors", "head", "limits", "metered", "place", "section")
+    __slots__ = ("_rest", "doors", "head", "limit", "limits", "metered", "place", "section")
 
     def __init__(self, section: Section, doors: tuple[Door, ...]) -> None:
         self.section = section
         self.doors = doors
         self.limits = tuple(door for door in doors if door.terms.kind is _LIMIT)
         self.metered = tuple(door for door in doors if door.terms.kind is not _LIMIT)
+        self.limit = self.limits[0] if len(doors) == 1 and self.limits else None
         self.head: Job | None = None
         self.place: LazyHeap[int, Line] = section.ready
         # Made when a second job comes: there may be a million lines of one job each.
@@ -71,19 +73,18 @@ class Line:
         self._rest.discard(job.seq)
 
     def next(self) -> Job | None:
-        """Take out the first job behind the head; None: there is none."""
+        """Put the first job behind the head in its place; None: the line is empty now."""
         rest = self._rest
-        if rest is None:
-            return None
-        entry = rest.pop()
-        return None if entry is None else entry[2]
+        entry = None if rest is None else rest.pop()
+        self.head = head = None if entry is None else entry[2]
+        return head
 
     def closed(self, now: Micros) -> Door | None:
         """Return the first of its gates that lets nothing pass now; None: all are open."""
         for door in self.doors:
-            terms = door.terms
-            if terms.kind is _LIMIT:
-                if door.held >= terms.max_running:
+            most = door.most
+            if most is not None:
+                if door.held >= most:
                     return door
             elif door.full_at and not door.is_open(now):
                 return door

@@ -34,6 +34,7 @@ class Lines:
 
     Attributes:
         sections: by queue and lane.
+        at: the instant of the last look at the clock that `heed` was told of.
         has_moved: whether a line has become ready since somebody looked last.
     """
 
@@ -44,7 +45,7 @@ class Lines:
         self._lines: dict[LineName, Line] = {}
         self.sections: dict[tuple[str, str], Section] = {}
         self._opening: LazyHeap[Micros, Door] = LazyHeap()
-        self._last_look: Micros = 0
+        self.at: Micros = 0
         self._tidy_at = _TIDY_AT
         self.has_moved = False
 
@@ -81,7 +82,7 @@ class Lines:
             line.discard(job)
             return
         line.place.discard(job.seq)
-        head = line.head = line.next()
+        head = line.next()
         if head is not None:
             line.place.push(head.sort_key, head.seq, line)
         if line.place is section.ready:
@@ -96,27 +97,45 @@ class Lines:
             if door is None:
                 return line
             ready.pop()
-            self._wait(line, door, now)
-            self._move_up(line.doors, section, now)
+            self.send_away(line, door, now)
         return None
 
     def claim(self, line: Line, now: Micros) -> Job:
-        """Take the head of a ready line whose gates are all open, and charge them."""
+        """Take the head of a ready line, taken from its heap, whose gates are all open; charge them."""
         for door in line.limits:
             door.held += 1
         for door in line.metered:
             door.charge(now)
             if door.waiting and door.watched_at is None:
                 self._watch(door, now)  # all its tokens were there, and those who wait need the next one
-        section = line.section
-        section.live -= 1
-        section.ready.pop()
+        line.section.live -= 1
         job = line.head
         assert job is not None
-        head = line.head = line.next()
-        if head is not None:
+        if line.next() is not None:
             self._route(line, now)
         return job
+
+    def claim_limited(self, line: Line) -> Job:
+        """Do the same, where the line's only gate is a limit; for the path of most gated jobs."""
+        door, job, section = line.limit, line.head, line.section
+        assert door is not None
+        assert door.most is not None
+        assert job is not None
+        door.held = held = door.held + 1
+        section.live -= 1
+        head = line.next()
+        if head is not None:
+            is_open = held < door.most
+            place = section.ready if is_open else door.waiting.get(section) or door.wait_in(section)
+            line.place = place
+            place.push(head.sort_key, head.seq, line)
+        return job
+
+    def send_away(self, line: Line, door: Door, now: Micros) -> None:
+        """Have a ready line, taken from its heap, wait at a gate that it has found closed."""
+        self._wait(line, door, now)
+        if len(line.doors) > 1:
+            self._move_up(line.doors, line.section, now)
 
     # gates
 
@@ -131,13 +150,30 @@ class Lines:
                 self._let(section, heap, free, now)
         self._watch(door, now)
 
+    def freed(self, door: Door) -> None:
+        """Let the first line of each section move on that waits for the permit that has come back."""
+        now = self.at
+        for section, heap in door.waiting.items():
+            entry = heap.pop()
+            if entry is None:
+                continue
+            line, ready = entry[2], section.ready
+            if line.limit is not None:
+                line.place = ready
+                ready.push(entry[0], entry[1], line)
+                self.has_moved = True
+                continue
+            self._route(line, now)
+            if line.place is not ready:  # another gate is closed: the permit is for the next
+                self._let(section, heap, 1, now)
+
     def heed(self, now: Micros) -> None:
         """See to it that no gate stays closed for longer because the clock was set back."""
-        if now < self._last_look:
+        if now < self.at:
             for door in self._gates.all():
                 if door.heed(now):
                     self.opened(door, now)
-        self._last_look = now
+        self.at = now
 
     def pass_time(self, now: Micros) -> None:
         """Let lines move on whose gates time has opened; of a bounded number of gates."""
@@ -223,17 +259,15 @@ class Lines:
         door = line.closed(now)
         if door is not None:
             self._wait(line, door, now)
-            return
-        head = line.head
-        assert head is not None
-        line.place = ready = line.section.ready
-        ready.push(head.sort_key, head.seq, line)
-        self.has_moved = True
+        else:
+            head = line.head
+            assert head is not None
+            line.place = ready = line.section.ready
+            ready.push(head.sort_key, head.seq, line)
+            self.has_moved = True
 
     def _wait(self, line: Line, door: Door, now: Micros) -> None:
-        heap = door.waiting.get(line.section)
-        if heap is None:
-            heap = door.waiting[line.section] = LazyHeap(slack=0)
+        heap = door.waiting.get(line.section) or door.wait_in(line.section)
         head = line.head
         assert head is not None
         line.place = heap

@@ -137,12 +137,10 @@ class Moves:
                 worker = job.worker
                 held = self._leases.held_by(worker)
             held.pop(job.seq, None)
-            step = complete(job, event.at, event.result)
-            steps.append(step)
+            steps.append(complete(job, event.at, event.result))
             remember(job)
             if job.gates:
-                self._permits.reported(report)
-                self._permits.settle(report, step)
+                self._permits.succeeded(report)
             self.something_ended = True
             if dependents or scheduled:
                 self.settle_dependents(job, event.at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.limits import GateKind
@@ -16,12 +16,8 @@ from betimes.stores.memory.lines import Lines
 _LIMIT = GateKind.LIMIT
 
 
-class Permit(NamedTuple):
-    """What one attempt holds: who has it, and of which limits."""
-
-    worker: str
-    job: Job
-    doors: tuple[Door, ...]
+Permit: TypeAlias = tuple[str, Job, tuple[Door, ...]]
+"""What one attempt holds: the worker, the job, and the limits."""
 
 
 class Permits:
@@ -35,34 +31,40 @@ class Permits:
         self._out: dict[tuple[int, int], Permit] = {}
 
     def claim(self, line: Line, worker: str, now: Micros) -> Job:
-        """Take the head of a ready line, all of whose gates are open, for a worker."""
-        job = self._lines.claim(line, now)
-        if line.limits:
-            self._out[job.seq, job.fence + 1] = Permit(worker, job, line.limits)
+        """Take the head of a ready line, taken from its heap, whose gates are all open, for a worker."""
+        limits = line.limits
+        job = self._lines.claim(line, now) if line.limit is None else self._lines.claim_limited(line)
+        if limits:
+            self._out[job.seq, job.fence + 1] = (worker, job, limits)
         return job
 
-    def release(self, seq: int, fence: int, now: Micros) -> None:
-        """Take back what an attempt holds, if it still does."""
+    def release(self, seq: int, fence: int) -> None:
+        """Take back what an attempt holds, if it still does; the lines have heeded the time."""
         permit = self._out.pop((seq, fence), None)
-        if permit is None:
-            return
-        for door in permit.doors:
-            door.release()
-            if door.waiting and door.held < door.terms.max_running:
-                self._lines.opened(door, now, 1)
+        if permit is not None:
+            for door in permit[2]:
+                held = door.held
+                assert held > 0, f"a permit of {door.key} was given back twice"
+                door.held = held = held - 1
+                if door.waiting and door.most is not None and held < door.most:
+                    self._lines.freed(door)
 
     def release_all(self, worker: str, kept: Mapping[int, int] | None = None) -> None:
         """Take back what a worker's attempts hold, but for those that are to be kept (`seq` → fence)."""
-        kept, now = kept or {}, self._now()
-        attempts = [key for key, permit in self._out.items() if permit.worker == worker]
+        kept = kept or {}
+        self._lines.heed(self._now())
+        attempts = [key for key, permit in self._out.items() if permit[0] == worker]
         for seq, fence in attempts:
             if kept.get(seq) != fence:
-                self.release(seq, fence, now)
+                self.release(seq, fence)
 
-    def reported(self, report: Report) -> None:
-        """Take back the permits of a reported attempt whose code has returned, be the report stale or not."""
+    def succeeded(self, report: Report) -> None:
+        """Do what an accepted success does to the gates; its step has been made."""
+        job = report.job
         if report.has_returned:
-            self.release(report.job.seq, report.fence, self._now())
+            self.release(job.seq, report.fence)
+        if self._gates.tripped:
+            self._prove(job)
 
     def settle(self, report: Report, step: Transition) -> None:
         """Do what an accepted report does to rates and breakers."""
@@ -103,4 +105,4 @@ class Permits:
 
     def of(self, door: Door) -> Iterator[Permit]:
         """Iterate over the permits of a gate that are out, the longest first."""
-        return (permit for permit in self._out.values() if door in permit.doors)
+        return (permit for permit in self._out.values() if door in permit[2])

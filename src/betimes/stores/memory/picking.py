@@ -1,40 +1,44 @@
-"""A claim where jobs stand in lines, or queues have shares: job by job, the best of those that may go."""
+"""A claim where jobs stand in lines, or queues have shares."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from betimes.core.claiming import is_expired, is_open
 from betimes.core.events import Expired
-from betimes.core.heap import LazyHeap
+from betimes.core.heap import Entry, LazyHeap
 from betimes.core.job import Job, Micros
 from betimes.core.queue_shares import Dealer
 from betimes.ports import ClaimRequest
-from betimes.stores.memory.line import Line, Section
+from betimes.stores.memory.line import Line
 from betimes.stores.memory.moves import Moves
 from betimes.stores.memory.permits import Permits
 from betimes.stores.memory.waiting import Waiting
 
-Found: TypeAlias = tuple[int, int, "Source", Line | None]
-"""A job that may be claimed now: its rank, where it waits, and its line, if it stands in one."""
-
 
 class Source:
-    """The READY jobs of one queue and lane: a heap of those without gates, and lines."""
+    """One heap of a queue and lane: the READY jobs without gates, or the ready lines."""
 
-    __slots__ = ("heap", "lane", "queue", "section")
+    __slots__ = ("jobs", "lane", "lines", "queue")
 
     def __init__(
-        self, queue: str, lane: str, heap: LazyHeap[int, Job] | None, section: Section | None
+        self,
+        where: tuple[str, str],
+        jobs: LazyHeap[int, Job] | None = None,
+        lines: LazyHeap[int, Line] | None = None,
     ) -> None:
-        self.queue = queue
-        self.lane = lane
-        self.heap = heap
-        self.section = section
+        self.queue, self.lane = where
+        self.jobs = jobs
+        self.lines = lines
+
+    def peek(self) -> Entry[int, Job] | Entry[int, Line] | None:
+        """Return the first entry; None: there is none."""
+        if self.lines is not None:
+            return self.lines.peek()
+        assert self.jobs is not None
+        return self.jobs.peek()
 
 
 class Picking:
-    """One claim."""
+    """One claim: takes jobs out of where they wait, and charges their gates."""
 
     def __init__(
         self, waiting: Waiting, permits: Permits, moves: Moves, request: ClaimRequest, *, now: Micros
@@ -45,77 +49,129 @@ class Picking:
         self._moves = moves
         self._request = request
         self._now = now
+        self._free = dict(request.lanes)
+        self._claimed: list[Job] = []
         self._held_back: list[Job] = []
-        self._has_ended_some = False
 
     def pick(self, paused: frozenset[str]) -> list[Job]:
-        """Take the jobs out of where they wait, their gates charged, in the order (sort_key, seq)."""
-        request = self._request
-        free = dict(request.lanes)
-        sources = self._sources(paused, free)
-        dealer = None if request.shares is None else request.shares.dealer()
-        claimed: list[Job] = []
-        while len(claimed) < request.limit:
-            found = self._best(sources, free, dealer)
-            if found is None:
-                break
-            claimed.append(self._take(found))
-            free[found[2].lane] -= 1
+        """Return the jobs that the request takes, in the order (sort_key, seq)."""
+        sources, shares = self._sources(paused), self._request.shares
+        if shares is None:
+            self._merge(sources)
+        else:
+            self._deal(sources, shares.dealer())
         for job in self._held_back:
             self._waiting.push_ready(job)
-        if dealer is not None:
-            claimed.sort(key=lambda job: (job.sort_key, job.seq))
-        return claimed
+        if shares is not None:
+            self._claimed.sort(key=lambda job: (job.sort_key, job.seq))
+        return self._claimed
 
-    def _sources(self, paused: frozenset[str], free: dict[str, int]) -> list[Source]:
-        ready, sections = self._waiting.ready, self._waiting.lines.sections
-        return [
-            Source(*where, ready.get(where), sections.get(where))
-            for where in {**ready, **sections}
-            if is_open(*where, self._request.queues, paused, free)
+    def _sources(self, paused: frozenset[str]) -> list[Source]:
+        queues, free = self._request.queues, self._free
+        sources = [Source(where, jobs=heap) for where, heap in self._waiting.ready.items()]
+        sources += [
+            Source(where, lines=section.ready) for where, section in self._waiting.lines.sections.items()
         ]
+        return [one for one in sources if is_open(one.queue, one.lane, queues, paused, free)]
 
-    def _best(self, sources: list[Source], free: dict[str, int], dealer: Dealer | None) -> Found | None:
-        """Find the job to be claimed next; None: there is none."""
-        best = self._best_by_queue(sources, free)
-        while self._has_ended_some:
-            # What waited for the end of a job that has expired may now go before all that was looked at.
-            self._has_ended_some = False
-            best = self._best_by_queue(sources, free)
-        if not best:
-            return None
-        return min(best.values(), key=_rank) if dealer is None else best[dealer.next(best)]
+    def _merge(self, sources: list[Source]) -> None:
+        """Take what goes first: from one source, until another has something that goes before."""
+        free = self._free
+        while (room := self._request.limit - len(self._claimed)) > 0:
+            best: Source | None = None
+            rank = bound = None
+            for source in sources:
+                entry = source.peek() if free[source.lane] > 0 else None
+                if entry is None:
+                    continue
+                if rank is None or entry[:2] < rank:
+                    best, rank, bound = source, entry[:2], rank
+                elif bound is None or entry[:2] < bound:
+                    bound = entry[:2]
+            if best is None:
+                return
+            self._take(best, min(room, free[best.lane]), bound)
 
-    def _best_by_queue(self, sources: list[Source], free: dict[str, int]) -> dict[str, Found]:
-        best: dict[str, Found] = {}
-        for source in sources:
-            found = self._first(source) if free[source.lane] > 0 else None
-            if found is not None and (source.queue not in best or _rank(found) < _rank(best[source.queue])):
-                best[source.queue] = found
-        return best
+    def _deal(self, sources: list[Source], dealer: Dealer) -> None:
+        """Take one by one: each from the queue whose turn it is, among those that have something to take."""
+        while len(self._claimed) < self._request.limit:
+            best: dict[str, tuple[tuple[int, int], Source]] = {}
+            for source in sources:
+                if self._free[source.lane] > 0 and self._settle(source):
+                    entry = source.peek()
+                    assert entry is not None
+                    if source.queue not in best or entry[:2] < best[source.queue][0]:
+                        best[source.queue] = entry[:2], source
+            if not best:
+                return
+            self._take(best[dealer.next(best)][1], 1, None)
 
-    def _first(self, source: Source) -> Found | None:
-        """Find the first job of a queue and lane that may be claimed now."""
-        plain = None if source.heap is None else self._first_plain(source.heap)
-        line = None if source.section is None else self._first_line(source.section)
-        head = None if line is None else line.head
-        if plain is not None and (head is None or (plain.sort_key, plain.seq) < (head.sort_key, head.seq)):
-            return plain.sort_key, plain.seq, source, None
-        return None if head is None else (head.sort_key, head.seq, source, line)
+    def _settle(self, source: Source) -> bool:
+        """See to it that the source's first may be claimed; False: nothing in it may."""
+        lines = self._waiting.lines
+        while (entry := source.peek()) is not None:
+            line = entry[2]
+            if isinstance(line, Job):
+                job = line
+            else:
+                door = line.closed(self._now)
+                if door is not None:
+                    line.section.ready.pop()
+                    lines.send_away(line, door, self._now)
+                    continue
+                assert line.head is not None
+                job = line.head
+            if not self._is_kept_out(job):
+                return True
+        return False
 
-    def _first_plain(self, heap: LazyHeap[int, Job]) -> Job | None:
-        while (entry := heap.peek()) is not None:
-            if not self._is_kept_out(entry[2]):
-                return entry[2]
-        return None
+    def _take(self, source: Source, most: int, bound: tuple[int, int] | None) -> None:
+        """Take the first jobs of a source that go before `bound`; fewer, if anything else has changed."""
+        before = len(self._claimed)
+        if source.lines is not None:
+            self._take_from_lines(source.lines, most, bound)
+        else:
+            assert source.jobs is not None
+            self._take_jobs(source.jobs, most, bound)
+        self._free[source.lane] -= len(self._claimed) - before
 
-    def _first_line(self, section: Section) -> Line | None:
-        lines, now = self._waiting.lines, self._now
-        while (line := lines.first(section, now)) is not None:
-            assert line.head is not None
-            if not self._is_kept_out(line.head):
-                return line
-        return None
+    def _take_jobs(self, heap: LazyHeap[int, Job], most: int, bound: tuple[int, int] | None) -> None:
+        claimed, hold = self._claimed, self._request.hold
+        end = len(claimed) + most
+        while len(claimed) < end and (entry := heap.peek()) is not None:
+            job = entry[2]
+            if bound is not None and entry[:2] > bound:
+                return
+            if (hold or job.expires_at is not None) and self._is_kept_out(job):
+                return
+            heap.pop()
+            claimed.append(job)
+            if job.expires_at is not None and job.started_at is None:
+                self._waiting.forget_expiry(job)
+
+    def _take_from_lines(self, ready: LazyHeap[int, Line], most: int, bound: tuple[int, int] | None) -> None:
+        claimed, hold, now = self._claimed, self._request.hold, self._now
+        claim, worker = self._permits.claim, self._request.worker
+        end = len(claimed) + most
+        while len(claimed) < end and (entry := ready.pop()) is not None:
+            line = entry[2]
+            if bound is not None and entry[:2] > bound:
+                ready.push(*entry)
+                return
+            door = line.closed(now)
+            if door is not None:
+                self._waiting.lines.send_away(line, door, now)
+                continue
+            job = line.head
+            assert job is not None
+            if hold or job.expires_at is not None:
+                ready.push(*entry)
+                if self._is_kept_out(job):
+                    return
+                ready.pop()
+            claimed.append(claim(line, worker, now))
+            if job.expires_at is not None and job.started_at is None:
+                self._waiting.forget_expiry(job)
 
     def _is_kept_out(self, job: Job) -> bool:
         """Take a job out that must not be claimed in this turn, so that the next one comes first."""
@@ -125,21 +181,5 @@ class Picking:
             return True
         if is_expired(job, self._now):
             self._moves.move(job, Expired(self._now))
-            self._has_ended_some = True
             return True
         return False
-
-    def _take(self, found: Found) -> Job:
-        _, _, source, line = found
-        if line is not None:
-            job = self._permits.claim(line, self._request.worker, self._now)
-        else:
-            assert source.heap is not None
-            (job,) = source.heap.pop_items(1)
-        if job.started_at is None:
-            self._waiting.forget_expiry(job)
-        return job
-
-
-def _rank(found: Found) -> tuple[int, int]:
-    return found[:2]

@@ -28,7 +28,7 @@ def show(
             views.append(GateView(key=key, terms=rule.terms, is_changed=rule.changed is not None))
             continue
         waiting = stopped.get(door, [])
-        holders = [(permit.job.id, permit.job.seq, permit.worker) for permit in permits.of(door)]
+        holders = [(job.id, job.seq, worker) for worker, job, _ in permits.of(door)]
         views.append(
             _view(
                 door,

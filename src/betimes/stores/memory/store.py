@@ -190,7 +190,7 @@ class MemoryStore(MemoryOversight):
         self._waiting.lines.heed(now)
         steps = self._turns.take_reports(reports)
         if returned:
-            self._turns.take_returned(returned, now)
+            self._turns.take_returned(returned)
         self._turns.pass_time(now)
         claimed: list[Job] = []
         if claim is not None:

@@ -46,15 +46,15 @@ class Turns:
             self._promote(now)
         self._waiting.lines.pass_time(now)
 
-    def take_returned(self, returned: Sequence[tuple[int, int]], now: Micros) -> None:
+    def take_returned(self, returned: Sequence[tuple[int, int]]) -> None:
         """Take back the permits of attempts that were reported earlier and have returned since."""
         for seq, fence in returned:
-            self._permits.release(seq, fence, now)
+            self._permits.release(seq, fence)
 
     def _take_report(self, report: Report) -> Transition | None:
         job, fence = report.job, report.fence
-        if job.gates:
-            self._permits.reported(report)
+        if report.has_returned:
+            self._permits.release(job.seq, fence)  # of stale reports, too: it is that attempt's own
         if is_current(job, fence):
             step = self._moves.step(job, report.event)
             if job.gates:
