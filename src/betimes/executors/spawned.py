@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from betimes.executors.guard import Guard
+from betimes.executors.guard import VARIABLE, Guard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,15 +143,17 @@ class Spawned:
             self._loop.call_soon_threadsafe(self._end, how)
 
     def _start_and_wait(self) -> Exit:
-        program = self._program
+        program, guard = self._program, self._guard
+        env, mark = program.env, ""
         try:
             if self._early is not None:
                 return Exit(code=-self._early)
-            if self._guard is not None:
-                self._guard.ready()
+            if guard is not None:
+                mark = guard.expect()
+                env = {**(os.environ if env is None else env), VARIABLE: mark}
             child = subprocess.Popen(  # noqa: S603 - what users register is what is run
                 program.argv,
-                env=program.env,
+                env=env,
                 cwd=program.cwd,
                 stdin=program.stdin,
                 stdout=program.stdout,
@@ -160,11 +162,13 @@ class Spawned:
                 start_new_session=True,
             )
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being started is told as a value
+            if guard is not None:
+                guard.forget(mark)
             return Exit(error=error.with_traceback(None))
         finally:
             program.close()
-        if self._guard is not None:
-            self._guard.add(child.pid)
+        if guard is not None:
+            guard.add(child.pid, mark)
         with self._lock:
             self._child = child
             if self._early is not None:
