@@ -16,7 +16,9 @@ def limit_reached(job: Job, s: Situation) -> Reason | None:
         return None
     most = view.terms.max_running
     holders = listed([f"{job_id} (worker {worker})" for job_id, _, worker in view.holders], most=10)
-    held = f", and {view.held} do: {holders}" if view.held else ""
+    held = f", and {view.held} do" if view.held else ""
+    if holders:
+        held += f": {holders}"
     _, name, _ = named(view.key)
     return Reason(
         code=ReasonCode.LIMIT_REACHED,
@@ -83,5 +85,7 @@ def _ahead(job: Job, view: GateView) -> int | None:
 def _place(job: Job, view: GateView) -> str:
     ahead = _ahead(job, view)
     if ahead is None:
-        return f"{view.waiting} jobs wait there."
-    return "It is the next." if ahead == 0 else f"{ahead} of those that wait there go before it."
+        return "1 job waits there." if view.waiting == 1 else f"{view.waiting} jobs wait there."
+    if ahead == 0:
+        return "It is the next."
+    return f"{ahead} of those that wait there {'goes' if ahead == 1 else 'go'} before it."

@@ -6,6 +6,8 @@ window is then right to within one slice.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from betimes.core.job import Micros
 from betimes.core.restraints import CircuitBreaker, RetryBudget
 
@@ -47,12 +49,21 @@ class Sliding:
         self._total = 0
 
     def _move_on(self, now: Micros) -> None:
-        """Let go of the slices that the window has left behind; a clock that is set back moves nothing."""
+        """Let go of the slices that the window has left behind.
+
+        A clock that is set back ages nothing; its slices take the places of those that were, or they would
+        stay for as long as it was set back.
+        """
         newest = now // self._slice_us
+        if newest < self._newest:
+            by = (self._newest - newest) % SLICES
+            self._counts = self._counts[by:] + self._counts[:by]
+            self._newest = newest
+            return
         for number in range(self._newest + 1, min(newest, self._newest + SLICES) + 1):
             self._total -= self._counts[number % SLICES]
             self._counts[number % SLICES] = 0
-        self._newest = max(self._newest, newest)
+        self._newest = newest
 
 
 class Guard:
@@ -66,12 +77,14 @@ class Guard:
         denied: how many retries the budget has refused.
     """
 
-    __slots__ = ("_breaker", "_budget", "_failures", "_retries", "_starts", "denied")
+    __slots__ = ("_breaker", "_budget", "_failures", "_retries", "_share", "_starts", "denied")
 
     def __init__(self, budget: RetryBudget | None, breaker: CircuitBreaker | None) -> None:
         """Start with nothing counted."""
         self._budget = budget
         self._breaker = breaker
+        # The shortest decimal that means this float is what was meant: 0.29 of 100 starts are 29 retries.
+        self._share = Fraction(repr(budget.ratio if budget else 1.0)).as_integer_ratio()
         self._starts = Sliding(budget.window_us if budget else 1)
         self._retries = Sliding(budget.window_us if budget else 1)
         self._failures = Sliding(breaker.window_us if breaker else 1)
@@ -84,10 +97,10 @@ class Guard:
 
     def may_retry(self, now: Micros) -> bool:
         """Say whether one more retry is within the budget, and count it if it is."""
-        budget = self._budget
-        if budget is None:
+        if self._budget is None:
             return True
-        if self._retries.total(now) + 1 > max(1, budget.ratio * self._starts.total(now)):
+        retries, share, whole = self._retries.total(now) + 1, *self._share
+        if retries * whole > max(whole, share * self._starts.total(now)):
             self.denied += 1
             return False
         self._retries.add(now)
