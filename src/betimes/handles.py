@@ -279,6 +279,8 @@ class JobHandle(Generic[R]):
     async def log(self, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
         """Return the job's log, oldest line first: what `ctx.log` and its process or command have written.
 
+        What a loop or thread job prints is not in it: its stdout is the whole scheduler's.
+
         Of a job that runs, the lines are there within a second; of one that has ended, all of them. Of a job
         the newest 1,000 lines are kept, 2,000 characters of each.
 
