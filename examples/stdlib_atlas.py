@@ -2,9 +2,11 @@
 
     python examples/stdlib_atlas.py [--limit N] [--store FILE | --memory] [--concurrency N] [--fresh] [--stay]
 
-For each file there are two jobs: one reads and hashes it, and one, which depends on the first, parses and
-measures it. A last job depends on all of these and sums up. One more file is broken on purpose: its job is
-tried three times and fails, which harms nobody; the summary runs all the same, and names it.
+For each file there are three jobs: one reads and hashes it, in a thread; one, which depends on the first,
+parses and measures it, in a process; and one enters it into a catalogue that bears only so many calls a
+second. A last job depends on all of these and sums up. Two more files are there on purpose. One is broken:
+its job is tried three times and fails. The other makes the process that parses it crash, which costs that job
+and no other. Both harm nobody; the summary runs all the same, and names them.
 
 All jobs are submitted in one atomic write, each under a key of its own. So the program may be killed at any
 moment: started again, it submits the same jobs, is handed those that are there, and goes on where it was.
@@ -24,10 +26,11 @@ import ast
 import asyncio
 import hashlib
 import logging
+import os
 import sys
 import sysconfig
 import tempfile
-import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +45,7 @@ from betimes import (
     JobInfo,
     Metrics,
     Priority,
+    Rate,
     RetryPolicy,
     Scheduler,
     cron,
@@ -51,15 +55,14 @@ from betimes import (
 SKIPPED = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idle_test"}
 BROKEN_NAME = "atlas-broken.py"
 BROKEN_TEXT = "def never_closed(:\n    return 1\n"
+CRASHING_NAME = "atlas-crashing.py"
+CRASHING_TEXT = "# whoever parses this crashes\n"
+CALLS_A_SECOND, CALLS_AT_ONCE = 200, 20  # what the catalogue bears
 TOTALS = ("files", "bytes", "lines", "functions", "classes", "depth")
 NIGHTLY = cron(
     "30 2 * * *", tz="Europe/Berlin"
 )  # 02:30 is skipped in one night of a year, and comes twice in one
 KEEP = "30d"  # how long the store remembers finished jobs, and the keys they were submitted under
-
-# Before 3.11.8, two threads that parse at once can confuse each other (python/cpython#106905). To take turns
-# costs nothing, for parsing holds the interpreter's lock anyway.
-ONE_PARSE = threading.Lock()
 
 BLOCKS = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
@@ -112,7 +115,7 @@ class Summary:
     failures: list[Failure]
 
 
-# --- the work: plain functions, which Betimes calls in threads
+# --- the work: plain functions, which Betimes calls in threads and in processes
 
 
 def read_file(path: str) -> Contents:
@@ -124,9 +127,10 @@ def read_file(path: str) -> Contents:
 def measure_file(path: str) -> Shape:
     """Parse a file and measure its syntax tree."""
     data = Path(path).read_bytes()
+    if data.startswith(CRASHING_TEXT.encode()):
+        os.abort()  # as a fault in a library written in C would
     functions = classes = depth = 0
-    with ONE_PARSE:
-        tree = ast.parse(data, filename=path)
+    tree = ast.parse(data, filename=path)
     nodes: list[tuple[ast.AST, int]] = [(tree, 0)]
     while nodes:
         node, level = nodes.pop()
@@ -148,6 +152,24 @@ def is_elif(parent: ast.AST, child: ast.AST) -> bool:
     )
 
 
+class Catalogue:
+    """Stands for a service elsewhere that bears only so many calls: it turns away what is too much."""
+
+    def __init__(self) -> None:
+        self.calls: deque[float] = deque()
+        self.busiest = 0
+
+    async def enter(self, name: str, sha256: str) -> None:
+        """Take one entry."""
+        now = asyncio.get_running_loop().time()
+        self.calls.append(now)
+        while self.calls[0] < now - 1:
+            self.calls.popleft()
+        self.busiest = max(self.busiest, len(self.calls))
+        if len(self.calls) > CALLS_A_SECOND + CALLS_AT_ONCE:
+            raise ConnectionError(f"the catalogue is busy: {name} ({sha256:.8}) was not entered")
+
+
 # --- the jobs
 
 
@@ -157,14 +179,21 @@ class Atlas:
     def __init__(self, store: str, concurrency: int, files: dict[str, Path]) -> None:
         self.files = files
         self.edition = edition_of(files)
-        self.progress = Progress(total=2 * len(files) + 1)
+        self.progress = Progress(total=3 * len(files) + 1)
+        self.catalogue = Catalogue()
         self.scheduler = Scheduler(store, concurrency=concurrency, keep=KEEP)
         patient = RetryPolicy(3, base_delay="100ms")
         task = self.scheduler.task
         self.read = task(name="atlas.read", retry=patient, timeout="1m")(read_file)
         # What was begun is finished before more is begun: measuring goes before reading.
-        more_urgent = task(name="atlas.measure", retry=patient, timeout="1m", priority=Priority.HIGH)
+        more_urgent = task(
+            name="atlas.measure", executor="process", retry=patient, timeout="1m", priority=Priority.HIGH
+        )
         self.measure = more_urgent(measure_file)
+        gently = Rate(f"{CALLS_A_SECOND}/s", burst=CALLS_AT_ONCE)
+        self.upload = task(name="atlas.upload", rate=gently, retry=patient, priority=Priority.HIGH)(
+            self.enter
+        )
         self.summary = task(name="atlas.summary", priority=Priority.CRITICAL)(self.summarise)
         # What was missed while nobody looked is of no use to anybody; a survey that was missed is made once.
         looking = task(
@@ -180,6 +209,12 @@ class Atlas:
     async def show_progress(self) -> None:
         """Show how far the work is; every half second."""
         self.progress.show(await self.scheduler.metrics())
+
+    async def enter(self, survey: str, name: str) -> None:
+        """Enter a file that was read into the catalogue."""
+        read = await self.scheduler.job(f"{survey}/read/{name}")
+        contents: Contents = await read.result()
+        await self.catalogue.enter(name, contents.sha256)
 
     async def begin_anew(self) -> str:
         """Begin a fresh survey of the same files; every night."""
@@ -199,19 +234,20 @@ class Atlas:
         jobs: list[BoundJob[Any]] = []
         tags = [self.edition]
         for name, path in self.files.items():
-            read, measure = f"{survey}/read/{name}", f"{survey}/measure/{name}"
+            read, measure, upload = (f"{survey}/{what}/{name}" for what in ("read", "measure", "upload"))
             reading = self.read.using(job_id=read, key=read, key_for=KEEP, tags=tags)
             measuring = self.measure.using(
                 job_id=measure, key=measure, key_for=KEEP, tags=tags, depends_on=read
             )
-            jobs += [reading.bind(str(path)), measuring.bind(str(path))]
+            uploading = self.upload.using(job_id=upload, key=upload, key_for=KEEP, tags=tags, depends_on=read)
+            jobs += [reading.bind(str(path)), measuring.bind(str(path)), uploading.bind(survey, name)]
         last = f"{survey}/summary"
         summing = self.summary.using(
             job_id=last,
             key=last,
             key_for=KEEP,
             tags=tags,
-            depends_on=[f"{survey}/measure/{name}" for name in self.files],
+            depends_on=[f"{survey}/{what}/{name}" for what in ("measure", "upload") for name in self.files],
             on_dependency_failure="run",
         )
         handles = await self.scheduler.submit_many([*jobs, summing.bind(survey, list(self.files))])
@@ -268,14 +304,17 @@ def edition_of(files: dict[str, Path]) -> str:
 
 
 @contextmanager
-def broken_file(folder: Path) -> Iterator[Path]:
-    """Keep a file that no Python can parse; in the same place each time, for its jobs hold the path."""
-    path = folder / BROKEN_NAME
-    path.write_text(BROKEN_TEXT)
+def bad_files(folder: Path) -> Iterator[dict[str, Path]]:
+    """Keep the two bad files; in the same place each time, for their jobs hold the path."""
+    texts = {BROKEN_NAME: BROKEN_TEXT, CRASHING_NAME: CRASHING_TEXT}
+    paths = {name: folder / name for name in texts}
+    for name, path in paths.items():
+        path.write_text(texts[name])
     try:
-        yield path
+        yield paths
     finally:
-        path.unlink(missing_ok=True)
+        for path in paths.values():
+            path.unlink(missing_ok=True)
 
 
 # --- what is shown
@@ -351,6 +390,8 @@ async def make_atlas(atlas: Atlas, *, fresh: bool, stay: bool) -> None:
         await last.wait()
         atlas.progress.end()
         print(report(await last.result(), await last.info(), await scheduler.metrics()))
+        most = CALLS_A_SECOND + CALLS_AT_ONCE
+        print(f"\nCatalogue: at most {atlas.catalogue.busiest} calls in one second, of the {most} it bears")
         print(f"\nEvery night\n\n{await scheduler.explain_schedule(atlas.nightly.name)}", flush=True)
         if stay:
             await asyncio.Event().wait()
@@ -384,8 +425,8 @@ def main() -> int:
     files = library_files(options.limit)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if options.memory else Path(options.store).resolve().parent
-        with broken_file(folder) as broken:
-            files[BROKEN_NAME] = broken
+        with bad_files(folder) as bad:
+            files |= bad
             store = "memory:" if options.memory else options.store
             atlas = Atlas(store, options.concurrency, files)
             try:

@@ -21,7 +21,14 @@ from betimes import JobInfo, JobStatus, Scheduler
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "stdlib_atlas.py"
 BROKEN = "atlas-broken.py"
+CRASHING = "atlas-crashing.py"
 FEW, MANY = 10, 100
+UNCHARGED = {"lost", "given_back"}
+
+
+def jobs_of(files: int) -> int:
+    """How many jobs a survey of so many files has: three for each, the two bad ones too, and the summary."""
+    return 3 * (files + 2) + 1
 
 
 @dataclass(frozen=True)
@@ -127,18 +134,18 @@ def finished_in(jobs: dict[str, JobInfo]) -> dict[str, JobInfo]:
 
 
 def assert_is_complete(jobs: dict[str, JobInfo], files: int) -> None:
-    """Each file was read and measured, each job once, but for those that a killed process had begun."""
-    assert len(jobs) == 2 * (files + 1) + 1
-    broken = jobs.pop(f"measure/{BROKEN}")
+    """Each file was read, measured and entered, each once, but for what a killed process had begun."""
+    assert len(jobs) == jobs_of(files)
+    errors = {BROKEN: "SyntaxError", CRASHING: "betimes.errors.ProcessDied"}
+    for name, error in errors.items():
+        bad = jobs.pop(f"measure/{name}")
+        assert bad.status is JobStatus.FAILED
+        assert [outcome for outcome in outcomes(bad) if outcome not in UNCHARGED] == ["failed"] * 3
+        assert bad.error is not None
+        assert bad.error.type == error
     assert {job.status for job in jobs.values()} == {JobStatus.COMPLETED}
-    assert broken.status is JobStatus.FAILED
-    assert [outcome for outcome in outcomes(broken) if outcome != "lost"] == ["failed"] * 3
-    assert broken.error is not None
-    assert broken.error.type == "SyntaxError"
     for job in jobs.values():
-        assert [outcome for outcome in outcomes(job) if outcome not in {"lost", "given_back"}] == [
-            "completed"
-        ]
+        assert [outcome for outcome in outcomes(job) if outcome not in UNCHARGED] == ["completed"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--memory",), ("--concurrency", 1)])
@@ -149,17 +156,22 @@ def test_the_totals_are_those_of_a_sequential_computation(
     assert reported(output) == computed_one_by_one(FEW)
     assert f"{BROKEN}, after 3 attempts: SyntaxError" in output
     assert (tmp_path / "atlas.db").exists() == ("--memory" not in arguments)
+    assert f"{CRASHING}, after 3 attempts: betimes.errors.ProcessDied" in output
     assert not (tmp_path / BROKEN).exists()
+    assert not (tmp_path / CRASHING).exists()
+    busiest, most = re.findall(r"at most (\d+) calls in one second, of the (\d+) it bears", output)[0]
+    assert 0 < int(busiest) <= int(most)
 
 
-def test_the_broken_file_fails_after_its_retries_and_harms_nobody(tmp_path: Path) -> None:
+def test_the_bad_files_fail_after_their_retries_and_harm_nobody(tmp_path: Path) -> None:
     output = run(tmp_path, "--limit", FEW)
-    assert "Failed: 1\n" in output
-    counted = re.search(r"^  attempts +(\d+) +of them to be repeated: 2$", output, re.MULTILINE)
+    assert "Failed: 2\n" in output
+    counted = re.search(r"^  attempts +(\d+) +of them to be repeated: 4$", output, re.MULTILINE)
     assert counted is not None
-    assert int(counted[1]) >= 2 * (FEW + 1) + 1 + 2  # and the lines that show the progress
+    assert int(counted[1]) >= jobs_of(FEW) + 4  # and the lines that show the progress
     jobs = jobs_in(tmp_path / "atlas.db")
-    assert all(len(job.attempts) == 1 for name, job in jobs.items() if name != f"measure/{BROKEN}")
+    bad = {f"measure/{name}" for name in (BROKEN, CRASHING)}
+    assert all(len(job.attempts) == 1 for name, job in jobs.items() if name not in bad)
     assert_is_complete(jobs, FEW)
 
 
@@ -195,7 +207,7 @@ def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path: Path) -> None:
     for share in (0.0, 0.5):  # a third crash under the same job would end it, as a poison pill
         kill_once_done(tmp_path, share, "--limit", MANY)
         jobs = jobs_in(tmp_path / "atlas.db")
-        assert len(jobs) == 2 * (MANY + 1) + 1, "the graph is there whole, or not at all"
+        assert len(jobs) == jobs_of(MANY), "the graph is there whole, or not at all"
         finished = finished_in(jobs)
         assert share * len(jobs) <= len(finished) < len(jobs)
         assert not jobs["summary"].status.is_terminal
