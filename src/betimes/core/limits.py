@@ -137,7 +137,8 @@ class Gate:
         """Return how many more may pass now, counted up to `most`."""
         terms = self.terms
         if terms.kind is GateKind.LIMIT:
-            return min(max(terms.max_running - self.held, 0), most)
+            left = terms.max_running - self.held
+            return most if left > most else max(0, left)
         if self._is_idle_breaker:
             return most
         missing = self._full_at(now) - now
@@ -147,6 +148,9 @@ class Gate:
 
     def is_open(self, now: Micros) -> bool:
         """Say whether one more may pass now."""
+        terms = self.terms
+        if terms.kind is GateKind.LIMIT:
+            return self.held < terms.max_running
         return self.free(now, 1) > 0
 
     def opens_at(self, now: Micros) -> Micros | None:

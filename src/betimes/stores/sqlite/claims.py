@@ -53,8 +53,8 @@ class Claim:
         ).fetchone()
         if not holds:
             return []
-        self.has_lines = bool(has_lines)
-        jobs = self._pick() if has_lines or request.shares is not None else self._start(self._plain())
+        self.has_lines = bool(has_lines) or turn.has_ready_lines
+        jobs = self._pick() if self.has_lines or request.shares is not None else self._start(self._plain())
         assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
         return jobs
 
@@ -93,6 +93,7 @@ class Claim:
             if not self.has_lines:
                 return queues
             queues += [queue for (queue,) in sql.execute(READY_LINE_QUEUES)]
+            queues += self._turn.lines.ready_queues()
         paused = {queue for (queue,) in sql.execute(PAUSED_QUEUES)}
         return [queue for queue in dict.fromkeys(queues) if queue not in paused]
 
@@ -105,7 +106,7 @@ class Claim:
             picking = Picking(self._places(), self._free, dealer)
             rows = picking.pick(turn, request.limit - len(jobs))
             jobs += self._start(sorted(rows, key=_rank))
-            turn.lines.moved_up = False
+            turn.lines.is_claim_ahead = turn.lines.moved_up = False
             turn.lines.settle()
             self.is_cut = picking.is_cut
             if len(jobs) >= request.limit or not turn.lines.moved_up or not any(self._free.values()):

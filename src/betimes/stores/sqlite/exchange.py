@@ -26,16 +26,19 @@ def exchange(
     returned: Sequence[tuple[int, int]] = (),
 ) -> Exchange:
     """Carry out one turn of a worker."""
+    claims = request is not None and request.limit > 0
+    if claims:
+        turn.begin_claim()
     steps = take_reports(turn, reports) if reports else []
     if returned:
         take_returns(turn, returned)
     turn.flush()
     next_at = _pass_time(turn)
-    if request is None or request.limit <= 0:
+    if request is None or not claims:
         return Exchange(steps, [], turn.changes, next_at)
     claim = Claim(turn, request)
     claimed = claim.take()
-    if claimed or claim.has_lines:
+    if turn.end_claim() or claimed:
         turn.tally.write(turn.sql)
         next_at = _next_at(turn)
     return Exchange(steps, claimed, turn.changes, turn.now if claim.is_cut else next_at)

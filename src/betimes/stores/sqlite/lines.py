@@ -7,18 +7,21 @@ must hold when a turn is over:
    more has at least n better lines of its queue and lane, which wait nowhere: so it could not be next.
 2. A line that waits nowhere may find its gate closed when a claim comes to it; then it goes to wait there.
 3. So whatever worsens a line that waits nowhere (it is routed elsewhere, its first job goes, or its last)
-   lets the next one of each of its open gates move up; and when a gate opens for n more, n move up.
+   lets the next one of each of its open gates move up; and when a gate opens for n more, n move up. Only a
+   line that was claimed from has been worsened for its due: what it took is no longer free.
 
 Lines are touched while a turn changes jobs, and settled when the rows are written: few statements, however
-many lines there are.
+many lines there are. Before a claim, what was settled is kept and not written yet, since the claim nearly
+always changes it again.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from betimes.core.job import Job, Micros
 from betimes.ports import Hint
@@ -38,32 +41,51 @@ DELETE_LINES = statement("delete_lines")
 LINE_PLACES = statement("line_places")
 WAITING_LINES = Records("waiting_lines")
 
+LineKey: TypeAlias = tuple[str, str, str]
+"""What names a line here: queue, lane, and its gates as their column holds them."""
+Pull: TypeAlias = tuple[str, str, str]
+"""Whom to let move up: those at this gate, in this queue and lane."""
+Rank: TypeAlias = tuple[int, int]
+"""A place in the order: (sort key, number)."""
+
 
 @dataclass(slots=True)
 class Line:
-    """One line, as its row says and as it is now (mutable: it is routed).
+    """One line, as its row says and as it is now (mutable: it is routed, and claimed from).
 
     Attributes:
         number: of its row; None: it has none yet.
-        queue, lane, text: what names it; its gates as their column holds them.
+        name: its queue, lane and gates.
         keys: its gates.
         head: where its first job stands; None: nobody is left.
+        waits_at: the gate at which it waits; None: at none.
         was_head, waited_at: what its row says.
+        is_claimed_from: whether the turn's claim has taken some of its jobs.
+        has_let_up: whether those behind it have moved up already, since it is worse off.
     """
 
     number: int | None
-    queue: str
-    lane: str
-    text: str
+    name: LineKey
     keys: tuple[str, ...]
-    head: tuple[int, int] | None
-    was_head: tuple[int, int] | None
+    head: Rank | None
+    waits_at: str | None
+    was_head: Rank | None
     waited_at: str | None
+    is_claimed_from: bool = False
+    has_let_up: bool = False
 
     @property
     def was_ready(self) -> bool:
         """Whether its row says that it waits nowhere."""
         return self.number is not None and self.waited_at is None
+
+    @property
+    def has_room_behind(self) -> bool:
+        """Whether it is worse off than its row says, so that those behind it are to move up."""
+        if not self.was_ready or self.is_claimed_from or self.has_let_up:
+            return False
+        assert self.was_head is not None, "a line that has a row has had a first job"
+        return self.waits_at is not None or self.head is None or self.head > self.was_head
 
 
 class Lines:
@@ -71,33 +93,55 @@ class Lines:
 
     Attributes:
         gates: the gates that it looks at.
-        moved_up: whether a line was settled that waits nowhere and did not before.
+        is_claim_ahead: whether a claim comes next, so that nothing need be written before.
+        moved_up: whether a line that waited has moved up to where it waits nowhere.
     """
 
     __slots__ = (
-        "_freed", "_hints", "_moves", "_opened", "_pulls", "_specs", "_sql", "_touched", "gates", "moved_up",
+        "_freed", "_hints", "_known", "_moves", "_opened", "_pulled", "_pulls", "_specs", "_sql", "_touched",
+        "gates", "is_claim_ahead", "moved_up",
     )  # fmt: skip
 
     def __init__(self, sql: sqlite3.Connection, specs: Specs, *, now: Micros, hints: set[Hint]) -> None:
         self.gates = Gates(sql, specs, now)
+        self.is_claim_ahead = False
         self.moved_up = False
         self._sql = sql
         self._specs = specs
         self._hints = hints
-        self._touched: dict[tuple[str, str, str], None] = {}
+        self._known: dict[LineKey, Line] = {}
+        self._touched: dict[LineKey, None] = {}
         self._opened: set[str] = set()
         self._freed = False
         self._moves = 0
-        self._pulls: Counter[tuple[str, str, str]] = Counter()
+        self._pulls: Counter[Pull] = Counter()
+        self._pulled: set[Pull] = set()
+
+    # what happens to lines
 
     def touch(self, job: Job) -> None:
         """Note that a job with gates joins or leaves its line."""
         spec = job.spec
-        self.touch_line(spec.queue, spec.lane, self._specs.gates_text(job.gates))
+        self._touched[spec.queue, spec.lane, self._specs.gates_text(job.gates)] = None
 
-    def touch_line(self, queue: str, lane: str, text: str) -> None:
+    def touch_line(self, name: LineKey) -> None:
         """Note that a line is to be looked at anew."""
-        self._touched[queue, lane, text] = None
+        self._touched[name] = None
+
+    def claim_from(self, line: Line, head: Rank | None) -> None:
+        """Note that the first jobs of a line were claimed, and who is first now."""
+        line.is_claimed_from = True
+        line.head = head
+        self._known[line.name] = line
+
+    def set_aside(self, line: Line) -> None:
+        """Note that one of a line's gates is closed, whatever its row says."""
+        self._known[line.name] = line
+
+    def pass_over(self, line: Line) -> None:
+        """Let the next one of each gate move up, although this line stays: it has nobody for who claims."""
+        for key in line.keys:
+            self._pulls[key, line.name[0], line.name[1]] += 1
 
     def open(self, keys: Iterable[str]) -> None:
         """Note that gates may let more pass than before."""
@@ -108,115 +152,135 @@ class Lines:
         self._freed = True
         self._opened.update(keys)
 
+    # what a claim reads
+
+    def ready(self, queue: str, lane: str) -> list[Line]:
+        """Return the lines of a queue and lane that wait nowhere and are not written yet."""
+        return [
+            line
+            for line in self._known.values()
+            if line.name[0] == queue and line.name[1] == lane and line.head is not None and not line.waits_at
+        ]
+
+    def ready_queues(self) -> list[str]:
+        """Return the queues of all such lines."""
+        ready = (line for line in self._known.values() if line.head is not None and not line.waits_at)
+        return list(dict.fromkeys(line.name[0] for line in ready))
+
+    def line_of(self, row: Row) -> Line | None:
+        """Return the line that a row describes; None: it is known already, perhaps otherwise."""
+        number, queue, lane, text, key, seq, waits_at = row
+        name = (queue, lane, text)
+        if name in self._known:
+            return None
+        head = (key, seq)
+        return Line(number, name, self._specs.gates(text), head, waits_at, head, waits_at)
+
+    # settling
+
     def settle(self) -> None:
         """Route what was touched, and move up whoever may pass now; all rows of jobs must be written."""
         if self._freed:
             self._freed = False
             self.gates.recount()
-        if self._touched:
-            touched, self._touched = self._touched, {}
-            self._route(self._read(list(touched)))
+        touched, self._touched = self._touched, {}
+        lines = self._read(list(touched)) if touched else []
+        if not self.is_claim_ahead:  # what a claim has charged may have closed gates of any of them
+            lines += [line for name, line in self._known.items() if name not in touched]
+        if lines:
+            self._route(lines)
         while self._opened or self._pulls:
             self._move_up()
-        self.gates.write()
+        if not self.is_claim_ahead:
+            self._write()
+            self.gates.write()
 
-    def pass_over(self, queue: str, lane: str, text: str) -> None:
-        """Let the next one of each gate move up, although this line stays: it has nobody for who claims."""
-        for key in self._specs.gates(text):
-            self._pulls[key, queue, lane] += 1
-
-    def _read(self, touched: list[tuple[str, str, str]]) -> list[Line]:
+    def _read(self, touched: Sequence[LineKey]) -> list[Line]:
         lines = []
         for index, number, was_key, was_seq, waited_at, key, seq in LINE_STATES.read(
             self._sql, (array(touched),)
         ):
-            queue, lane, text = touched[index]
-            lines.append(
-                Line(
-                    number,
-                    queue,
-                    lane,
-                    text,
-                    self._specs.gates(text),
-                    None if seq is None else (key, seq),
-                    None if number is None else (was_key, was_seq),
-                    waited_at,
-                )
-            )
+            name = touched[index]
+            line = self._known.get(name)
+            if line is None:
+                was_head = None if number is None else (was_key, was_seq)
+                keys = self._specs.gates(name[2])
+                line = Line(number, name, keys, None, waited_at, was_head, waited_at)
+            line.head = None if seq is None else (key, seq)
+            lines.append(line)
         return lines
 
-    def _route(self, lines: Iterable[Line]) -> None:
-        """Have each line wait at the first of its gates that is closed, or nowhere, and write that."""
-        lines = [line for line in lines if line.head is not None or line.number is not None]
-        gates = self.gates
+    def _route(self, lines: Sequence[Line]) -> None:
+        """Have each line wait at the first of its gates that is closed, or nowhere."""
+        gates, known = self.gates, self._known
         gates.load(key for line in lines for key in line.keys)
-        new: list[Row] = []
-        moved: list[Row] = []
-        gone: list[int] = []
         for line in lines:
-            waits_at = None
-            if line.head is None:
-                assert line.number is not None, "whoever has neither jobs nor a row has been left out"
-                gone.append(line.number)
-            else:
-                waits_at = gates.first_closed(line.keys)
-                if waits_at is not None:
-                    gates.stir(waits_at)
-                else:
-                    self.moved_up = self.moved_up or not line.was_ready
-                if line.number is None:
-                    new.append((line.queue, line.lane, line.text, *line.head, waits_at))
-                elif (line.head, waits_at) != (line.was_head, line.waited_at):
-                    moved.append((line.number, *line.head, waits_at))
-            self._let_others_up(line, waits_at)
-        ADD_LINE.write(self._sql, new)
-        MOVE_LINE.write(self._sql, moved)
-        if gone:
-            self._sql.execute(DELETE_LINES, (array(gone),))
-        if self.moved_up:
-            self._hints.add(Hint.WORK)
-
-    def _let_others_up(self, line: Line, waits_at: str | None) -> None:
-        """Ask for the next at each open gate of a line that waited nowhere and is worse off now."""
-        if not line.was_ready:
-            return
-        assert line.was_head is not None, "a line that has a row has had a first job"
-        if waits_at is None and line.head is not None and line.head <= line.was_head:
-            return
-        for key in line.keys:
-            if key != waits_at:
-                self._pulls[key, line.queue, line.lane] += 1
+            line.waits_at = None if line.head is None else gates.first_closed(line.keys)
+            if line.waits_at is not None:
+                gates.stir(line.waits_at)
+            elif line.head is not None and not line.was_ready:
+                self._hints.add(Hint.WORK)
+            if line.has_room_behind:
+                line.has_let_up = True
+                queue, lane, _ = line.name
+                for key in line.keys:
+                    if key != line.waits_at:
+                        self._pulls[key, queue, lane] += 1
+            known[line.name] = line
 
     def _move_up(self) -> None:
         """Move up as many lines as were asked for, and as each gate that has opened lets pass."""
         opened, self._opened = self._opened, set()
         pulls, self._pulls = self._pulls, Counter()
         keys = opened | {key for key, _, _ in pulls}
-        for key, queue, lane in self._sql.execute(LINE_PLACES, (array(keys),)).fetchall():
-            count = UP_LIMIT if key in opened else pulls[key, queue, lane]
-            if count:
-                self._pull(key, queue, lane, count)
+        places = self._sql.execute(LINE_PLACES, (array(keys),)).fetchall()
+        gates = self.gates
+        gates.load({key for key, _, _ in places})
+        by_count: dict[int, list[Pull]] = {}
+        for place in places:
+            key = place[0]
+            count = gates.free((key,), UP_LIMIT if key in opened else pulls[place])
+            if count and self._moves >= MOVES_LIMIT:
+                gates.look_again(key)
+            elif count:
+                by_count.setdefault(count, []).append(place)
+        for count, at in by_count.items():
+            self._pull(at, count)
 
-    def _pull(self, key: str, queue: str, lane: str, count: int) -> None:
-        """Move up the first lines that wait at a gate, as far as it is open."""
-        self.gates.load((key,))
-        count = self.gates.free((key,), count)
-        if not count:
-            return
-        if self._moves >= MOVES_LIMIT:
-            self.gates.look_again(key)
-            return
-        rows = WAITING_LINES.read(self._sql, (key, queue, lane, count))
+    def _pull(self, places: Sequence[Pull], count: int) -> None:
+        """Move up the first lines that wait at these gates, at most so many of each."""
+        if not self._pulled.isdisjoint(places):
+            self._write()  # or the file would name the same lines again
+        self._pulled.update(places)
+        rows = WAITING_LINES.read(self._sql, (array(places), count))
         self._moves += len(rows)
-        self.gates.stir(key)
-        lines = [self._waiting(row) for row in rows]
+        lines = [line for row in rows if (line := self.line_of(row)) is not None]
         self._route(lines)
-        elsewhere = sum(self.gates.first_closed(line.keys) is not None for line in lines)
-        if elsewhere:
-            # They wait at another gate now: those behind them are next. More than needed does no harm.
-            self._pulls[key, queue, lane] += 2 * elsewhere
+        for line in lines:
+            assert line.waited_at is not None, "it was read because it waits"
+            self.gates.stir(line.waited_at)
+            self.moved_up = self.moved_up or line.waits_at is None
+            if line.waits_at is not None and line.waits_at != line.waited_at:
+                # It waits at another gate now: those behind it are next. More than needed do no harm.
+                queue, lane, _ = line.name
+                self._pulls[line.waited_at, queue, lane] += 2
 
-    def _waiting(self, row: Row) -> Line:
-        number, queue, lane, text, key, seq, waits_at = row
-        head = (key, seq)
-        return Line(number, queue, lane, text, self._specs.gates(text), head, head, waits_at)
+    def _write(self) -> None:
+        """Write the lines that are not as their rows say."""
+        new: list[Row] = []
+        moved: list[Row] = []
+        gone: list[int] = []
+        for line in self._known.values():
+            if line.head is None:
+                if line.number is not None:
+                    gone.append(line.number)
+            elif line.number is None:
+                new.append((*line.name, *line.head, line.waits_at))
+            elif line.head != line.was_head or line.waits_at != line.waited_at:
+                moved.append((line.number, *line.head, line.waits_at))
+        self._known.clear()
+        self._pulled.clear()
+        ADD_LINE.write(self._sql, new)
+        MOVE_LINE.write(self._sql, moved)
+        if gone:
+            self._sql.execute(DELETE_LINES, (array(gone),))

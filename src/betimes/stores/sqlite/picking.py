@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TypeAlias
 
 from betimes.core.queue_shares import Dealer
 from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
+from betimes.stores.sqlite.lines import Line, LineKey, Rank
 from betimes.stores.sqlite.rows import array
 from betimes.stores.sqlite.statements import Records, Row
 from betimes.stores.sqlite.turn import LIVE_BY_SEQ, Turn
@@ -23,7 +23,7 @@ LINES_AT_ONCE = 100
 ASIDE_LIMIT = 500
 """The most lines that one claim finds at a closed gate; the next goes on."""
 
-Rank: TypeAlias = tuple[int, int]
+NOBODY = array(())
 BEFORE_ALL: Rank = (SMALLEST_KEY, -1)
 BEHIND_ALL: Rank = (LARGEST_KEY, LARGEST_KEY)
 
@@ -35,17 +35,9 @@ class Place:
     """
 
     __slots__ = (
-        "_hold",
-        "_index",
-        "_lines",
-        "_plain",
-        "_read_to",
-        "_room",
-        "_turn",
-        "is_cut",
-        "lane",
+        "_hold", "_index", "_lines", "_plain", "_read_to", "_room", "_turn", "_whole", "is_cut", "lane",
         "queue",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -64,8 +56,10 @@ class Place:
         self._index = 0
         self._room = room
         self._hold = hold
-        # Each entry: its next job's place in the order, its gates, the places behind that one, last first.
-        self._lines: list[tuple[Rank, str, list[Rank]]] = []
+        # Each entry: its next job's place in the order (no two are equal), itself, and the places behind that
+        # one, last first.
+        self._lines: list[tuple[Rank, Line, list[Rank]]] = []
+        self._whole: set[LineKey] = set()
         self._read_to = BEFORE_ALL if has_lines else BEHIND_ALL
 
     def head(self, left: list[int]) -> Rank | None:
@@ -94,25 +88,30 @@ class Place:
         if plain is not None and (not self._lines or plain < self._lines[0][0]):
             self._index += 1
             return self._plain[self._index - 1]
-        rank, text, behind = self._lines[0]
-        self._turn.lines.gates.charge(self._turn.specs.gates(text))
-        self._turn.lines.touch_line(self.queue, self.lane, text)
-        if behind:
-            heapreplace(self._lines, (behind.pop(), text, behind))
-        else:
+        rank, line, behind = self._lines[0]
+        lines = self._turn.lines
+        lines.gates.charge(line.keys)
+        if not behind and line.name not in self._whole:
+            behind = self._read_jobs([line], behind=rank)[0]
+        head = behind.pop() if behind else None
+        if head is None:
             heappop(self._lines)
-            if self._is_open(text):
-                self._read_jobs([text], behind=rank)
+        else:
+            heapreplace(self._lines, (head, line, behind))
+        lines.claim_from(line, head)
+        if self._hold != NOBODY:  # whoever is held back may be its first
+            lines.touch_line(line.name)
         return rank[1]
 
-    def _is_open(self, text: str) -> bool:
-        return self._turn.lines.gates.first_closed(self._turn.specs.gates(text)) is None
+    def _is_open(self, line: Line) -> bool:
+        return self._turn.lines.gates.first_closed(line.keys) is None
 
-    def _set_aside(self, text: str, left: list[int]) -> None:
+    def _set_aside(self, line: Line, left: list[int]) -> None:
         """Have a line wait at the gate that is closed to it; if these become too many, go no further."""
-        self._turn.lines.touch_line(self.queue, self.lane, text)
-        left[0] -= 1
-        self.is_cut = left[0] <= 0
+        if not line.is_claimed_from:
+            self._turn.lines.set_aside(line)
+            left[0] -= 1
+            self.is_cut = left[0] <= 0
 
     def _plain_head(self) -> Rank | None:
         if self._index >= len(self._plain):
@@ -122,37 +121,42 @@ class Place:
 
     def _read_lines(self, left: list[int]) -> None:
         """Look at the next lines, and set those aside whose gates are closed."""
+        lines = self._turn.lines
+        found = lines.ready(self.queue, self.lane) if self._read_to == BEFORE_ALL else []
         limit = min(self._room, LINES_AT_ONCE)
         rows = READY_LINES.read(self._turn.sql, (self.queue, self.lane, *self._read_to, limit))
-        self._read_to = (rows[-1][0], rows[-1][1]) if len(rows) == limit else BEHIND_ALL
-        gates = self._turn.specs.gates
-        self._turn.lines.gates.load(key for _, _, text in rows for key in gates(text))
-        lines = []
-        for _, _, text in rows:
-            if self._is_open(text):
-                lines.append(text)
+        self._read_to = (rows[-1][4], rows[-1][5]) if len(rows) == limit else BEHIND_ALL
+        found += [line for row in rows if (line := lines.line_of(row)) is not None]
+        lines.gates.load(key for line in found for key in line.keys)
+        open_ones = []
+        for line in found:
+            if self._is_open(line):
+                open_ones.append(line)
             else:
-                self._set_aside(text, left)
-        if lines:
-            self._read_jobs(lines)
+                self._set_aside(line, left)
+        if not open_ones:
+            return
+        for line, ranks in zip(open_ones, self._read_jobs(open_ones), strict=True):
+            if ranks:
+                heappush(self._lines, (ranks.pop(), line, ranks))
+            else:  # all who are in it are held back, or have expired
+                lines.pass_over(line)
 
-    def _read_jobs(self, lines: list[str], *, behind: Rank = BEFORE_ALL) -> None:
-        """Read the places of the next jobs of lines, so many as may well be taken."""
+    def _read_jobs(self, lines: Sequence[Line], *, behind: Rank = BEFORE_ALL) -> list[list[Rank]]:
+        """Read the places of the next jobs of lines, last first: those that may be taken, and one more."""
         turn = self._turn
-        keys = [turn.specs.gates(text) for text in lines]
-        free = max(turn.lines.gates.free(each, self._room) for each in keys)
-        most = min(free, max(1, 4 * self._room // len(lines)))
-        values = (self.queue, self.lane, array(lines), turn.now, self._hold, *behind, most)
-        found: dict[int, list[Rank]] = {}
+        free = max(turn.lines.gates.free(line.keys, self._room) for line in lines)
+        most = 1 + min(free, max(1, 4 * self._room // len(lines)))
+        texts = array([line.name[2] for line in lines])
+        values = (self.queue, self.lane, texts, turn.now, self._hold, *behind, most)
+        found: list[list[Rank]] = [[] for _ in lines]
         for index, sort_key, seq in CLAIMABLE_IN_LINES.read(turn.sql, values):
-            found.setdefault(index, []).append((sort_key, seq))
-        for index, ranks in found.items():
+            found[index].append((sort_key, seq))
+        for line, ranks in zip(lines, found, strict=True):
             ranks.sort(reverse=True)
-            heappush(self._lines, (ranks.pop(), lines[index], ranks))
-        if behind == BEFORE_ALL:
-            for index in range(len(lines)):
-                if index not in found:  # all who are in it are held back, or have expired
-                    turn.lines.pass_over(self.queue, self.lane, lines[index])
+            if len(ranks) < most:
+                self._whole.add(line.name)
+        return found
 
 
 class Picking:
@@ -205,12 +209,17 @@ class Picking:
         """Bring the place to the top that comes first in its group; False: the group has none left."""
         heap = self._heaps[group]
         while heap:
-            rank, number, place = heap[0]
+            _, number, place = heap[0]
             head = place.head(self._left) if self._free[place.lane] > 0 else None
             if head is None:
                 self.is_cut = self.is_cut or place.is_cut
                 heappop(heap)
-            elif head == rank:
+            elif all(head <= other for other, _, _ in heap[1:3]):
+                heap[0] = (
+                    head,
+                    number,
+                    place,
+                )  # what stands there of others may be too early, never too late
                 return True
             else:
                 heapreplace(heap, (head, number, place))

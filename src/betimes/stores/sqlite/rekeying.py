@@ -47,7 +47,7 @@ def rekey(
         count += len(jobs)
         last = jobs[-1].seq
     for line in turn.sql.execute(ALL_LINES).fetchall():
-        turn.lines.touch_line(*line)
+        turn.lines.touch_line(line)
     turn.flush()
     turn.sql.execute(WRITE_STRATEGY, (strategy,))
     return count

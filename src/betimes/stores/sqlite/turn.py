@@ -61,8 +61,9 @@ class Turn:
     """
 
     __slots__ = (
-        "_dirty", "_ended", "_lines", "_permits", "_tags", "_unblocked", "_untagged", "awaited", "boot_id",
-        "boottime", "changes", "ends_of_fires", "hints", "jobs", "now", "set_back", "specs", "sql", "tally",
+        "_dirty", "_ended", "_is_claim_ahead", "_lines", "_permits", "_tags", "_unblocked", "_untagged",
+        "awaited", "boot_id", "boottime", "changes", "ends_of_fires", "hints", "jobs", "now",
+        "set_back", "specs", "sql", "tally",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +94,7 @@ class Turn:
         self._untagged: list[Job] = []
         self._permits: list[Row] = []
         self._lines: Lines | None = None
+        self._is_claim_ahead = False
         self._tags: Tags | None = None
         self.tally = Tally()
 
@@ -101,7 +103,26 @@ class Turn:
         """The lines of jobs with gates that it touches."""
         if self._lines is None:
             self._lines = Lines(self.sql, self.specs, now=self.now, hints=self.hints)
+            self._lines.is_claim_ahead = self._is_claim_ahead
         return self._lines
+
+    @property
+    def has_ready_lines(self) -> bool:
+        """Whether it has lines that wait nowhere and are not written yet."""
+        return self._lines is not None and bool(self._lines.ready_queues())
+
+    def begin_claim(self) -> None:
+        """Keep lines unwritten until `end_claim`, since a claim comes next."""
+        self._is_claim_ahead = True
+
+    def end_claim(self) -> bool:
+        """Write the lines; return whether there was any to look at."""
+        self._is_claim_ahead = False
+        if self._lines is None:
+            return False
+        self._lines.is_claim_ahead = False
+        self._lines.settle()
+        return True
 
     @property
     def tags(self) -> Tags:
