@@ -20,10 +20,12 @@ class Arrivals:
     def __init__(self, model: Reckoning) -> None:
         self.model = model
         self._told: dict[tuple[str, ...], int] = {}
+        self._first_new = 0
 
     def take(self, asked: Sequence[tuple[Job, Terms | None]], kept: Sequence[Job], sent_at: int) -> None:
         """Follow one submit: what was asked, by position, and what was kept."""
         batch = {job.id: record.seq for (job, _), record in zip(asked, kept, strict=True)}
+        self._first_new = min((job.seq for job in kept if job.seq not in self.model.lives), default=0)
         for (job, asked_for), record in zip(asked, kept, strict=True):
             terms = asked_for or Terms()
             before = self._known(job, terms)
@@ -59,10 +61,13 @@ class Arrivals:
             seq=seq,
             id=job.id,
             spec=job.spec,
-            sort_key=job.sort_key,
+            sort_key=record.sort_key,
             expires_at=job.expires_at,
             status=BLOCKED,
             earliest=job.run_at,
+            gates=job.gates,
+            tenant=None if job.tenant is None else job.tenant.name,
+            default_attempts=self.model.attempts.get(job.spec.task, 1),
         )
         self._take_over(life, terms)
         for what, need in terms.depends_on:
@@ -75,7 +80,8 @@ class Arrivals:
             return what.seq or batch[what.id]
         if what in batch and what != job.id:
             return batch[what]
-        return self.model.lives.versions(what)[-1].seq
+        # Its own name means the newest version that was there before the batch.
+        return max(life.seq for life in self.model.lives.versions(what) if life.seq < self._first_new)
 
     def _take_over(self, life: Life, terms: Terms) -> None:
         for old in self.model.lives.versions(life.id):

@@ -27,6 +27,7 @@ STORES: tuple[type[Store], ...] = (MemoryStore, SqliteStore)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 Submitted = tuple[list[Job], Sequence[JobEvent]]
+Returned = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,10 @@ def change_exchange(
     def plant(store: type[Store]) -> None:
         original = store.exchange
 
-        async def exchange(self: Store, given: Sequence[Report], asked: ClaimRequest | None) -> Exchange:
-            return await original(self, reports(given), None if asked is None else claim(asked))
+        async def exchange(
+            self: Store, given: Sequence[Report], asked: ClaimRequest | None, returned: Returned = ()
+        ) -> Exchange:
+            return await original(self, reports(given), None if asked is None else claim(asked), returned)
 
         patch.setattr(store, "exchange", exchange)
 

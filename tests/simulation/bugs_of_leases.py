@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from tests.simulation.bugs import RUNNING, STORES, bug, change_submit, change_terms
+from tests.simulation.bugs import RUNNING, STORES, Returned, bug, change_submit, change_terms
 
 from betimes.core import lifecycle
 from betimes.core.events import GivenBack, WorkerLost
@@ -37,13 +37,15 @@ def unfenced_finish(patch: pytest.MonkeyPatch) -> None:
     def plant(store: type[Store]) -> None:
         original = store.exchange
 
-        async def exchange(self: Store, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+        async def exchange(
+            self: Store, reports: Sequence[Report], claim: ClaimRequest | None, returned: Returned = ()
+        ) -> Exchange:
             loose = []
             for report in reports:
                 job = await self.get(report.job)
                 fence = job.fence if job is not None and job.status is RUNNING else report.fence
                 loose.append(Report(report.job, fence, report.event))
-            return await original(self, loose, claim)
+            return await original(self, loose, claim, returned)
 
         patch.setattr(store, "exchange", exchange)
 
@@ -145,10 +147,10 @@ def lost_claim_is_never_reconciled(patch: pytest.MonkeyPatch) -> None:
     def plant(store: type[Store]) -> None:
         original = store.beat
 
-        async def beat(self: Store, worker: str, held: Mapping[int, int]) -> Beat:
-            running = await self.jobs(JobFilter(status=RUNNING, limit=1000))
-            all_held = {job.seq: job.fence for job in running if job.worker == worker}
-            return await original(self, worker, dict(held) | all_held)
+        async def beat(self: Store, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
+            found = await self.jobs(JobFilter(status=RUNNING, limit=1000))
+            all_held = {job.seq: job.fence for job in found if job.worker == worker}
+            return await original(self, worker, dict(held) | all_held, running)
 
         patch.setattr(store, "beat", beat)
 

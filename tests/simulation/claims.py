@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tests.simulation.gated_claims import check_gated
 from tests.simulation.lives import Life
 from tests.simulation.tally import Met
 
@@ -32,10 +33,19 @@ def check_claim(witness: Witness, request: ClaimRequest | None, exchange: Exchan
         fail(f"the claimed are out of order: {ranks}")
     if claimed and not witness.model.leases.holds(request.worker, witness.boottime()):
         fail(f"{request.worker} has claimed, and its lease is over")
-    for job in claimed:
-        _check_one(witness, request, job)
+    if witness.are_restrained:
+        for job in claimed:
+            _check_one(witness, request, job)
+        holds = witness.model.leases.holds(request.worker, witness.boottime())
+        check_gated(witness, request, claimed, _waiting(witness, request) if holds else [])
+        for job in claimed:
+            _take(witness, request, job)
+    else:
+        for job in claimed:
+            _check_one(witness, request, job)
+            _take(witness, request, job)
+        _check_left(witness, request, claimed)
     _check_concurrency(witness, request)
-    _check_left(witness, request, claimed)
 
 
 def _check_one(witness: Witness, request: ClaimRequest, job: Job) -> None:
@@ -65,11 +75,20 @@ def _check_one(witness: Witness, request: ClaimRequest, job: Job) -> None:
     for rule, is_broken in rules.items():
         if is_broken:
             model.fail(f"{life} was claimed, but {rule}")
+
+
+def _take(witness: Witness, request: ClaimRequest, job: Job) -> None:
+    model = witness.model
+    life = model.lives[job.seq]
     model.made[life.seq, READY, RUNNING] += 1
     life.status, life.worker, life.fence = RUNNING, request.worker, job.fence
     life.is_claimed = True
     witness.claims[job.seq, job.fence] = request.worker
     witness.started_at[job.seq, job.fence] = witness.elapsed_s()
+    session = witness.session_of.get(request.worker, "")
+    witness.outcomes.sessions[job.seq, job.fence] = session
+    if witness.outcomes.budgets is not None:
+        witness.outcomes.budgets.started(life.spec.task, session, model.now())
 
 
 def is_expired(life: Life, now: int) -> bool:
@@ -89,11 +108,7 @@ def _check_left(witness: Witness, request: ClaimRequest, claimed: list[Job]) -> 
     model = witness.model
     if not model.leases.holds(request.worker, witness.boottime()):
         return
-    ready = [life for life in model.lives if life.status is READY and life.parked is None]
-    served = [life for life in ready if request.queues is None or life.spec.queue in request.queues]
-    model.tally[Met.PAUSED_QUEUE] += any(life.spec.queue in witness.paused for life in served)
-    model.tally[Met.HELD_BACK] += any(life.id in request.hold for life in served)
-    left = [life for life in served if life.spec.queue not in witness.paused and life.id not in request.hold]
+    left = _waiting(witness, request)
     model.tally[Met.CHOSEN] += bool(left and claimed)
     taken: dict[str, list[tuple[int, int]]] = {}
     for job in claimed:
@@ -110,6 +125,17 @@ def _check_left(witness: Witness, request: ClaimRequest, claimed: list[Job]) -> 
             model.fail(f"{first} was passed over for {max(of_lane)} in lane {lane}")
         if len(claimed) < request.limit and len(of_lane) < free:
             model.fail(f"{first} was left, and there was room: {_room(request.lanes)}")
+
+
+def _waiting(witness: Witness, request: ClaimRequest) -> list[Life]:
+    """Return the READY jobs that a claim could mean, whatever the lanes."""
+    model = witness.model
+    ready = [life for life in model.lives if life.status is READY and life.parked is None]
+    served = [life for life in ready if request.queues is None or life.spec.queue in request.queues]
+    model.tally[Met.PAUSED_QUEUE] += any(life.spec.queue in witness.paused for life in served)
+    model.tally[Met.HELD_BACK] += any(life.id in request.hold for life in served)
+    left = [life for life in served if life.spec.queue not in witness.paused and life.id not in request.hold]
+    return sorted(left, key=lambda life: life.rank) if witness.are_restrained else left
 
 
 def _room(lanes: Mapping[str, int]) -> str:

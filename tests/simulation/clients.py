@@ -81,14 +81,16 @@ class Clients:
 
     # --- submitting
 
-    def _make(self, process: Process, plan: Plan, after: Sequence[Job] = ()) -> Job | None:
+    def _make(
+        self, process: Process, plan: Plan, after: Sequence[Job] = (), *, is_free: bool = False
+    ) -> Job | None:
         task = process.tasks.get(plan.task)
         if task is None:
             return None
         options: dict[str, Any] = {
             "priority": plan.priority,
             "queue": plan.queue,
-            "depends_on": self._dependencies(process),
+            "depends_on": [] if is_free else self._dependencies(process),
             "on_dependency_failure": self._rng.choice(("cancel", "run")),
             "job_id": plan.job_id,
             "replace": plan.replace,
@@ -102,7 +104,7 @@ class Clients:
             options["retry"] = plan.retry
         if plan.expires_s is not None:
             options["expires"] = plan.expires_s
-        job: Job = process.scheduler._job_of(task.using(**options).bind(plan.name), after)
+        job: Job = process.scheduler._job_of(task.using(**options).bind(*plan.arguments), after)
         return job
 
     def _dependencies(self, process: Process) -> list[Any]:
@@ -127,6 +129,14 @@ class Clients:
                 jobs.append(job)
         if jobs:
             await self._submit(process, jobs)
+
+    def flood(self, process: Process) -> None:
+        """Have many jobs submitted at once, for one group."""
+        process.spawn(self._guarded(process, self._flood), "flood")
+
+    async def _flood(self, process: Process) -> None:
+        jobs = [self._make(process, plan, is_free=True) for plan in self._planner.flood()]
+        await self._submit(process, [job for job in jobs if job is not None])
 
     async def _submit(self, process: Process, jobs: list[Job]) -> None:
         """Submit, and again when nobody knows whether it was taken."""

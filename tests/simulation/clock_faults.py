@@ -13,10 +13,23 @@ from betimes.testing import VirtualClock
 
 
 class ClockFaults:
-    """Moves the wall clock of all processes, which share a machine."""
+    """Moves the wall clock of all processes, which share a machine.
 
-    def __init__(self, clock: VirtualClock, rng: Random, note: Callable[[str], None]) -> None:
+    Args:
+        clock, rng: of the run.
+        note: writes down what happens.
+        before: is told how far the clock is about to be set.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        rng: Random,
+        note: Callable[[str], None],
+        before: Callable[[float], None],
+    ) -> None:
         self._clock = clock
+        self._before = before
         self._rng = rng
         self._note = note
 
@@ -33,6 +46,7 @@ class ClockFaults:
         }[kind]
         if kind == "sleep":
             self._note(f"the machine sleeps for {seconds:.1f} s")
+            self._before(seconds)
             self._clock.suspend(seconds)
             return None
         self.set(seconds)
@@ -41,6 +55,7 @@ class ClockFaults:
     def set(self, seconds: float) -> None:
         """Set the clock forward, or back."""
         self._note(f"the clock is set by {seconds:+.1f} s")
+        self._before(seconds)
         self._clock.jump(seconds)
 
 

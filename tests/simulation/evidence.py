@@ -9,9 +9,10 @@ from typing import Protocol
 
 from tests.simulation.tally import Tally
 
+from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import Context
 
-RETURNED = "returned"
+RETURNED, DIED = "returned", "its child died"
 
 
 class Host(Protocol):
@@ -32,6 +33,7 @@ class Execution:
         host, seq, fence, job_id, lane, task: where, and of what.
         nth: the how manieth execution of this version it is, from 0.
         scheduled_for: what the code was told that it runs for; None: no schedule.
+        gates: what had to let the job pass.
         begun_at, ended_at, how: when, and how it ended; None while it runs.
     """
 
@@ -45,6 +47,7 @@ class Execution:
     nth: int
     begun_at: float
     scheduled_for: datetime | None = None
+    gates: tuple[str, ...] = ()
     ended_at: float | None = None
     how: str | None = None
 
@@ -81,6 +84,7 @@ class Evidence:
     def begin(self, host: Host, context: Context) -> Execution:
         """Write down that a job's code begins."""
         attempt = context._attempt
+        assert isinstance(attempt, Attempt)
         job, seq, fence = attempt.job, attempt.seq, context.fence
         before = self._of_seq.setdefault(seq, [])
         execution = Execution(
@@ -94,6 +98,7 @@ class Evidence:
             nth=len(before),
             begun_at=self._now(),
             scheduled_for=context.scheduled_for,
+            gates=job.gates,
         )
         if host.is_dead:
             return execution
@@ -115,6 +120,15 @@ class Evidence:
         execution.ended_at = self._now()
         self._running[execution.host].remove(execution)
         self.on_end(execution)
+
+    def died(self, execution: Execution) -> None:
+        """Write down that the child process died in which it ran."""
+        self.end(execution, DIED)
+
+    @property
+    def running(self) -> list[Execution]:
+        """What runs, in processes that live."""
+        return [one for running in self._running.values() for one in running if one.is_running]
 
     def running_in(self, host: Host) -> list[Execution]:
         """Return what runs in a process."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
 from msgspec.structs import replace
+from tests.simulation.faulty_gates import FaultyGates
 from tests.simulation.loops import SteppedLoop
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
-from tests.simulation.way import Way
-from tests.simulation.wire import Parcel
+from tests.simulation.wire import Parcel, Turn
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
@@ -31,7 +31,7 @@ from betimes.ports import (
 )
 
 
-class FaultyStore(Way, Store):
+class FaultyStore(FaultyGates, Store):
     """The shared store, far away."""
 
     def __init__(
@@ -46,7 +46,7 @@ class FaultyStore(Way, Store):
 
     # --- life
 
-    async def open(self, *, strategy: str) -> None:
+    async def open(self, *, strategy: str | None) -> None:
         """Reach the shared store, which has been opened."""
         if self._ears:
             raise AssertionError(f"{self._host} has left {len(self._ears)} subscriptions behind")
@@ -156,22 +156,20 @@ class FaultyStore(Way, Store):
         """End a lease."""
         return await self._call("retire", lambda: self._shared.retire(self._host, worker))
 
-    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
+    async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease."""
-        known = dict(held)
-        return await self._call("beat", lambda: self._shared.beat(self._host, worker, known))
+        known, left = dict(held), dict(running)
+        return await self._call("beat", lambda: self._shared.beat(self._host, worker, known, left))
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
-        """Make a turn; what is asked for is what was asked for when it was sent."""
-        sent, sent_at, asked = list(reports), self.now(), None
-        if claim is not None:
-            asked = ClaimRequest(
-                claim.worker, claim.limit, dict(claim.lanes), claim.queues, tuple(claim.hold)
-            )
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
+        """Make a turn; what is said and asked for is what was so when it was sent."""
+        turn = Turn.sent(reports, claim, returned, self.now())
         return await self._call(
-            f"exchange {len(sent)}",
-            lambda: self._shared.exchange(self._host, sent, asked, sent_at),
-            lost=self._shared.seen_by.reply_lost,
+            f"exchange {len(turn.reports)}",
+            lambda: self._shared.exchange(self._host, turn),
+            lost=lambda exchange: self._shared.seen_by.reply_lost(turn, exchange),
         )
 
     async def rescue(self, tasks: Collection[str]) -> Sequence[JobEvent]:

@@ -31,6 +31,10 @@ class Life:
         is_cancel_asked, is_superseded: what was asked of it while it ran.
         parked: under which name.
         final: its record when it ended last; None while it lives.
+        gates: what must let it pass.
+        tenant: whose share it takes; None: there are no shares.
+        default_attempts: how many its task gives it.
+        is_placed: under fair share, whether its place in the order is known.
         finals: each final status it has had.
     """
 
@@ -56,12 +60,17 @@ class Life:
     final: Final | None = None
     finals: list[JobStatus] = field(default_factory=list)
     ended_at: Micros | None = None
+    gates: tuple[str, ...] = ()
+    tenant: str | None = None
+    default_attempts: int = 1
+    is_placed: bool = False
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts it has; the tasks here have one unless a job says otherwise."""
+        """How many attempts it has: as its task has unless the job says otherwise."""
         retry = self.spec.retry
-        return 1 if retry is None else RetryPolicy.from_stored(retry, RetryPolicy(1)).max_attempts
+        default = self.default_attempts
+        return default if retry is None else RetryPolicy.from_stored(retry, RetryPolicy(1)).max_attempts
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.simulation.evidence import RETURNED, Execution
+from tests.simulation.budgets import Budgets
+from tests.simulation.evidence import DIED, RETURNED, Execution
+from tests.simulation.gatekeeping import Gatekeeping
 from tests.simulation.lives import Life
 from tests.simulation.plans import End
 from tests.simulation.reckoning import Cause, Reckoning
@@ -18,7 +20,7 @@ from betimes.ports import Report
 DELAYED, READY, RUNNING = JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 COMPLETED, CANCELLED = JobStatus.COMPLETED, JobStatus.CANCELLED
 
-PLANNED_ERRORS = {"ValueError", "NonRetryableError", "CancelledError"}
+PLANNED_ERRORS = {"ValueError", "NonRetryableError", "CancelledError", "ConnectionError", "ProcessDied"}
 
 
 class Outcomes:
@@ -27,10 +29,24 @@ class Outcomes:
     Attributes:
         timed_out: when a timeout was recorded, by version and fence.
         rescued: when a job was taken from whoever held it under a fence.
+        started_at, sessions: when each claim was made, and in which session of which process.
+        budgets: what is known of retry budgets, if there are any.
     """
 
-    def __init__(self, model: Reckoning, boottime: Callable[[], Micros]) -> None:
+    def __init__(
+        self,
+        model: Reckoning,
+        gates: Gatekeeping,
+        *,
+        boottime: Callable[[], Micros],
+        elapsed_s: Callable[[], float],
+    ) -> None:
         self.model = model
+        self.gates = gates
+        self.elapsed_s = elapsed_s
+        self.started_at: dict[tuple[int, int], float] = {}
+        self.sessions: dict[tuple[int, int], str] = {}
+        self.budgets: Budgets | None = None
         self.boottime = boottime
         self.timed_out: dict[tuple[int, int], Micros] = {}
         self.rescued: dict[tuple[int, int], Micros] = {}
@@ -38,6 +54,7 @@ class Outcomes:
     def reported(self, report: Report, step: Transition | None, sent_at: int) -> None:
         """Follow one report, and what the store answered."""
         model, event = self.model, report.event
+        self.gates.reported(report)
         life = model.lives[report.job.seq]
         is_current = life.status is RUNNING and life.fence == report.fence
         is_repeated = life.status is not RUNNING and life.fence == report.fence
@@ -63,15 +80,25 @@ class Outcomes:
         execution = model.evidence.executions.get((life.seq, life.fence))
         worker = life.worker or ""
         if isinstance(event, Errored):
-            self._check_error(life, event)
+            self._check_error(life, event, execution)
         model.tally[Met.FINISH_WON] += not model.leases.holds(worker, self.boottime())
         model.tally[Met.CANCEL_SWALLOWED] += after is CANCELLED and isinstance(event, Succeeded)
         if after is COMPLETED:
             self._check_completion(life, execution, step.result)
         if after is CANCELLED and not _is_early(event) and execution is not None and execution.is_running:
             model.fail(f"{life} ended CANCELLED while {execution} still ran")
+        self.gates.settled(life, report, step)
         if isinstance(event, DeadlinePassed):
+            self._check_deadline(life, execution)
             self.timed_out[life.seq, life.fence] = model.now()
+        if self.budgets is not None and isinstance(event, Errored | DeadlinePassed):
+            self.budgets.ended(
+                life.spec.task,
+                self.sessions.get((life.seq, life.fence), ""),
+                event.at,
+                is_retried=event.retry_in_us is not None,
+                is_denied="retry budget" in (event.reason or ""),
+            )
         model.made[life.seq, RUNNING, after] += 1
         self._check_withdrawal(life, event, execution)
         model.enter(life, after, Cause.REPORT)
@@ -87,7 +114,19 @@ class Outcomes:
         if is_withdrawn and not (life.is_cancel_asked or asked_itself):
             self.model.fail(f"{life} was withdrawn, and nobody had asked for it: {execution}")
 
-    def _check_error(self, life: Life, event: Errored) -> None:
+    def _check_deadline(self, life: Life, execution: Execution | None) -> None:
+        """A timeout counts from the claim; in a child process, where others may be first, from the start."""
+        begun = self.started_at.get((life.seq, life.fence))
+        if life.spec.lane == "process":
+            begun = None if execution is None else execution.begun_at
+        timeout_s = life.spec.timeout_s or 0.0
+        if begun is None or self.elapsed_s() < begun + timeout_s - 1e-6:
+            self.model.fail(f"{life} timed out, and has begun at {begun}; its timeout is {timeout_s:.2f} s")
+
+    def _check_error(self, life: Life, event: Errored, execution: Execution | None) -> None:
+        is_of_child = _kind(event) == "ProcessDied"
+        if is_of_child and (execution is None or execution.how != DIED):
+            self.model.fail(f"{life} was charged for a child that died under another: {execution}")
         # What would have the job run again is an error where it may start only once.
         is_last = life.spec.at_most_once and _kind(event) in {"SchedulerClosed", "Snooze"}
         if _kind(event) not in PLANNED_ERRORS and not is_last:

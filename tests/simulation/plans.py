@@ -26,10 +26,39 @@ class Task(StrEnum):
     """A coroutine that a schedule runs."""
     TOCK = "tock"
     """A plain function that a schedule runs, in a thread."""
+    PAY = "pay"
+    """A coroutine under a limit for each group."""
+    PRESS = "press"
+    """A coroutine that shares a limit with threads."""
+    POUR = "pour"
+    """A plain function, in a thread, under the same limit."""
+    UPLOAD = "upload"
+    """A coroutine under a rate."""
+    CRAWL = "crawl"
+    """A coroutine under a slow rate for each group."""
+    BOTH = "both"
+    """A coroutine under a limit and two rates, one of them that of the uploads."""
+    FRAGILE = "fragile"
+    """A coroutine with a circuit breaker, which fails while what it depends on is down."""
+    FRUGAL = "frugal"
+    """A coroutine with a retry budget."""
+    RENDER = "render"
+    """A plain function, in a child process, under a limit."""
+    SERVE = "serve"
+    """A coroutine without any restraint, for the one group or the other."""
 
 
 TASKS = (Task.WALK,) * 3 + (Task.CRUNCH,) * 2 + (Task.ONCE,) * 2 + (Task.RARE,)
 """How often each is chosen."""
+
+GROUPED = frozenset(
+    {
+        *(Task.PAY, Task.PRESS, Task.POUR, Task.UPLOAD, Task.CRAWL),
+        *(Task.BOTH, Task.FRAGILE, Task.FRUGAL, Task.RENDER, Task.SERVE),
+    }
+)
+"""Those that are told for which group they work."""
+GROUPS = ("a", "b", "c")
 
 
 class End(StrEnum):
@@ -71,6 +100,7 @@ class Plan:
         priority, delay_s, timeout_s, retry, expires_s, queue: its options.
         job_id, replace, key: its names.
         is_recurring: a schedule makes jobs of it, each of which does something else.
+        group: for whom; empty: the task is not told.
     """
 
     name: str
@@ -86,6 +116,12 @@ class Plan:
     replace: bool = False
     key: str | None = None
     is_recurring: bool = False
+    group: str = ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the task is called with."""
+        return (self.name, self.group) if self.group else (self.name,)
 
     def act(self, nth: int, seq: int = 0) -> Act:
         """Return what the nth execution of a job does."""
@@ -97,12 +133,18 @@ class Plan:
 class Planner:
     """Draws plans.
 
+    Args:
+        rng: the run's own for this.
+        ids, keys: how many there are to choose from.
+        tasks: how often each task is chosen.
+
     Attributes:
         plans: all of them, by name.
     """
 
-    def __init__(self, rng: Random, *, ids: int, keys: int) -> None:
+    def __init__(self, rng: Random, *, ids: int, keys: int, tasks: tuple[Task, ...] = TASKS) -> None:
         self._rng = rng
+        self._tasks = tasks
         self._ids = [f"id-{number}" for number in range(ids)]
         self._keys = [f"key-{number}" for number in range(keys)]
         self.plans: dict[str, Plan] = {}
@@ -112,7 +154,7 @@ class Planner:
         rng = self._rng
         job_id = rng.choice(self._ids) if rng.random() < 0.3 else None
         key = rng.choice(self._keys) if job_id is None and rng.random() < 0.15 else None
-        task = rng.choice(TASKS)
+        task = rng.choice(self._tasks)
         acts = self._acts(task)
         has_retry = rng.random() < 0.5
         plan = Plan(
@@ -129,12 +171,31 @@ class Planner:
             job_id=job_id,
             replace=job_id is not None and rng.random() < 0.7,
             key=key,
+            group=rng.choice(GROUPS) if task in GROUPED else "",
         )
         # One key stands for one request: whoever draws the key again asks for the same.
         if key is not None and key in self.plans:
             return self.plans[key]
         self.plans[plan.name] = plan
         return plan
+
+    def flood(self) -> list[Plan]:
+        """Draw many short jobs of one task, for one group."""
+        rng = self._rng
+        task, group = rng.choice([task for task in self._tasks if task in GROUPED]), rng.choice(GROUPS)
+        plans = [
+            Plan(
+                name=f"plan-{len(self.plans) + number}",
+                task=task,
+                acts=(Act(seconds=rng.uniform(0.0, 0.4)),),
+                priority=rng.randint(0, 3),
+                queue=rng.choice(QUEUES),
+                group=group,
+            )
+            for number in range(rng.randint(5, 10))
+        ]
+        self.plans |= {plan.name: plan for plan in plans}
+        return plans
 
     def _retry(self) -> RetryPolicy:
         rng = self._rng

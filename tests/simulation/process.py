@@ -8,20 +8,23 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
+from tests.simulation.children import VirtualChildren
 from tests.simulation.evidence import Evidence
 from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.loops import SteppedLoop, pass_time
 from tests.simulation.plans import Plan, Task
 from tests.simulation.reckoning import Told
+from tests.simulation.restraints import Restraints
 from tests.simulation.settings import Settings
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
 from tests.simulation.timetables import Timetables
-from tests.simulation.work import VirtualThreads, _Call, register
+from tests.simulation.work import Call, Dependency, VirtualThreads, register
 
 from betimes import Scheduler
 from betimes.core.job import JobEvent
 from betimes.errors import StoreUnavailable
+from betimes.ports import Executor
 from betimes.testing import VirtualClock
 
 AGAIN_S = 0.2
@@ -49,6 +52,8 @@ class Process:
         evidence: Evidence,
         plans: dict[str, Plan],
         timetables: Timetables,
+        restraints: Restraints,
+        dependency: Dependency,
         tally: Tally,
         knows_rare: bool,
         is_client: bool = False,
@@ -60,12 +65,18 @@ class Process:
         self.evidence = evidence
         self.plans = plans
         self.timetables = timetables
-        self.in_thread: _Call | None = None
+        self.restraints = restraints
+        self.dependency = dependency
+        self.in_thread: Call | None = None
         self.is_client = is_client
         self.is_up = self.is_dead = False
         self.told: Counter[Told] = Counter()
         self.concurrency = settings.concurrency
-        self.lane_slots = {"loop": settings.concurrency, "thread": settings.threads}
+        self.lane_slots = {
+            "loop": settings.concurrency,
+            "thread": settings.threads,
+            "process": settings.children,
+        }
         self._tally = tally
         self._may_die = may_die
         self._fail = fail
@@ -75,8 +86,13 @@ class Process:
             clock, rng.getrandbits(32), lambda text: fail(f"on the loop of {name}: {text}")
         )
         self.store = FaultyStore(shared, self.loop, name, rng=rng, tally=tally)
+        executors: list[Executor] = [VirtualThreads(min(settings.threads, settings.concurrency), self, rng)]
+        if settings.restraints == "gates":
+            executors.append(VirtualChildren(settings, self, rng, tally))
         self.scheduler = Scheduler(
             self.store,
+            strategy=restraints.strategy,
+            queues=restraints.shares,
             concurrency=settings.concurrency,
             threads=min(settings.threads, settings.concurrency),
             lease=settings.lease_s,
@@ -85,7 +101,7 @@ class Process:
             watchdog=None,
             clock=clock,
             rng=Random(f"scheduler {settings.seed} {name}"),
-            executors=[VirtualThreads(min(settings.threads, settings.concurrency), self, rng)],
+            executors=executors,
         )
         self.tasks: dict[Task, Any] = register(self.scheduler, self, knows_rare=knows_rare)
         self.scheduler.listen(self._listen)
@@ -174,6 +190,10 @@ class Process:
         if self._may_die():
             self.crash()
         return self.is_dead
+
+    def is_calm(self) -> bool:
+        """Whether faults are over."""
+        return not self._may_die()
 
     def hold(self) -> None:
         """Stop running, for a while."""

@@ -62,6 +62,8 @@ class Progress:
         if life.status is JobStatus.READY and life.parked is None:
             if life.spec.queue in witness.paused or is_expired(life, now):
                 return None
+            if life.gates and not witness.gates.is_next(life):
+                return None
             free = [process.name for process in up if _has_room(process, life)]
             return f"it could start in {free[0]}, and does not" if free else None
         if life.status is JobStatus.READY:
@@ -82,6 +84,9 @@ class Progress:
         if attempt.has_returned:
             return "its code has returned, and that is not recorded"
         started_at = witness.started_at[life.seq, life.fence]
+        if life.spec.lane == "process":
+            execution = witness.model.evidence.executions.get((life.seq, life.fence))
+            started_at = witness.elapsed_s() if execution is None else execution.begun_at
         if attempt.timeout_s is not None and started_at + attempt.timeout_s < witness.elapsed_s():
             return "its timeout is over, and it is still running"
         return None

@@ -47,6 +47,9 @@ class Reckoning:
         lives, leases, evidence, tally: the model, the jobs' own evidence, and what was met.
         tokens: of the named submits that were taken.
         made: the transitions that were made, each with how often.
+        attempts: how many attempts a task's jobs have, where it is not one.
+        has_tenants: whether jobs get their place in the order only when they are ready.
+        on_gone: called with each job that waited and has ended without having been claimed.
         fail: called with each rule that was broken.
         peek: looks up a version's present record.
     """
@@ -63,6 +66,9 @@ class Reckoning:
         self.lives = Lives()
         self.made: Counter[Told] = Counter()
         self.tokens: set[str | None] = set()
+        self.attempts: dict[str, int] = {}
+        self.has_tenants = False
+        self.on_gone: Callable[[Life], None] = lambda _life: None
         self.leases = Leases()
         self.evidence = evidence
         self.tally = tally
@@ -115,6 +121,17 @@ class Reckoning:
         """
         if life.status is READY and life.earliest <= self._latest:
             life.earliest = 0
+        if life.status is READY and self.has_tenants:
+            self._note_place(life)
+
+    def _note_place(self, life: Life) -> None:
+        """Where a job stands under fair share, is known when it is ready first, and stays so."""
+        record = self.peek(life.seq)
+        if record is None:
+            return
+        if life.is_placed and record.sort_key != life.sort_key:
+            self.fail(f"{life} had its place at {life.sort_key}, and has it at {record.sort_key}")
+        life.sort_key, life.is_placed = record.sort_key, True
 
     def enter(self, life: Life, after: JobStatus, cause: Cause) -> None:
         """Move a version on."""
@@ -127,6 +144,8 @@ class Reckoning:
             self._check_waiting(life, after)
         if after is RUNNING:
             self.fail(f"{life} was announced as running, but not claimed")
+        if before is READY and after.is_terminal:
+            self.on_gone(life)
         life.status = after
         life.worker = None
         life.parked = None

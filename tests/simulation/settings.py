@@ -12,6 +12,8 @@ from betimes.testing.clock import DEFAULT_START
 StoreKind = Literal["memory", "sqlite", "sqlite-each"]
 """In the last one each process has its own object for the one file."""
 
+RestraintKind = Literal["none", "gates", "tenants", "queues"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
@@ -55,6 +57,12 @@ class Settings:
         start, zone: what the wall clock shows first, soon before the clocks change there.
         jumps: how often the wall clock is set, or the machine sleeps.
         timetable_operations: how many calls clients make on schedules in the time of faults.
+        restraints: what holds tasks back: gates, or shares of tenants or of queues; `none` of them.
+        restraint_operations: how many calls clients make on these in the time of faults.
+        floods: how often somebody submits many jobs at once.
+        downs: how often what some tasks depend on is down for a while.
+        children, child_deaths, buffered: child processes of each process, how often one dies under a job, and
+            how many jobs may lie behind the one that it runs.
     """
 
     seed: int
@@ -80,6 +88,13 @@ class Settings:
     zone: str = "UTC"
     jumps: int = 0
     timetable_operations: int = 0
+    restraints: RestraintKind = "none"
+    restraint_operations: int = 0
+    floods: int = 0
+    downs: int = 0
+    children: int = 1
+    child_deaths: float = 0.0
+    buffered: int = 0
 
     @property
     def name(self) -> str:
@@ -87,8 +102,8 @@ class Settings:
         return f"{self.store}-{self.seed}"
 
 
-PERIOD, FIRST_WITH_SCHEDULES = 100, 60
-"""Of each hundred seeds, those from 60 on give worlds with schedules."""
+PERIOD, FIRST_WITH_RESTRAINTS, FIRST_WITH_SCHEDULES = 100, 40, 60
+"""Of each hundred seeds, the last forty give worlds with schedules, and the twenty before with restraints."""
 
 CHANGES = (
     ("2030-03-31T01:00Z", "Europe/Berlin"),
@@ -104,11 +119,51 @@ def has_schedules(seed: int) -> bool:
     return seed % PERIOD >= FIRST_WITH_SCHEDULES
 
 
+def has_restraints(seed: int) -> bool:
+    """Say whether this seed gives a world with restraints."""
+    return FIRST_WITH_RESTRAINTS <= seed % PERIOD < FIRST_WITH_SCHEDULES
+
+
 def draw(seed: int, store: StoreKind) -> Settings:
     """Draw a run's settings. The store is not part of what is drawn: both see the same weather."""
     settings = _draw(seed, store)
-    if not has_schedules(seed):
-        return settings
+    if has_restraints(seed):
+        return _restrained(settings)
+    return _scheduled(settings) if has_schedules(seed) else settings
+
+
+def _restrained(settings: Settings) -> Settings:
+    seed = settings.seed
+    rng = Random(f"restrained {seed}")
+    kinds: tuple[RestraintKind, ...] = ("gates", "gates", "gates", "tenants", "queues")
+    kind = kinds[seed % len(kinds)]
+    common = replace(settings, restraints=kind, jumps=rng.choice((0, 0, 1, 2)))
+    if kind != "gates":
+        # Shares tell only where there is more to do than slots, for long.
+        return replace(
+            common,
+            processes=min(settings.processes, 2),
+            concurrency=rng.randint(1, 2),
+            threads=1,
+            operations=settings.operations // 3,
+            restraint_operations=rng.randint(0, 4),
+            floods=rng.randint(5, 9),
+            crashes=settings.crashes // 2,
+        )
+    return replace(
+        common,
+        concurrency=settings.concurrency + 2,
+        restraint_operations=rng.randint(4, 14),
+        floods=rng.randint(0, 2),
+        downs=rng.randint(1, 3),
+        children=rng.randint(1, 2),
+        child_deaths=rng.choice((0.1, 0.3)),
+        buffered=rng.choice((0, 1, 2)),
+    )
+
+
+def _scheduled(settings: Settings) -> Settings:
+    seed = settings.seed
     rng = Random(f"schedules {seed}")
     change, zone = rng.choice(CHANGES)
     # Schedules make jobs by themselves, so that clients need not make as many; and slots must do for all.

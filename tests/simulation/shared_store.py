@@ -11,20 +11,19 @@ from typing import Any, TypeVar
 
 from tests.simulation.carrying_out import carried_out
 from tests.simulation.loops import SteppedLoop
+from tests.simulation.shared_gates import SharedGates
 from tests.simulation.shared_schedules import SharedSchedules
 from tests.simulation.trace import Trace
-from tests.simulation.wire import Parcel, copied, copied_cancellation, copied_exchange, readdressed
+from tests.simulation.wire import Parcel, Turn, copied, copied_cancellation, copied_exchange, readdressed
 from tests.simulation.witness import Witness
 
 from betimes.core.job import Job, JobEvent, JobStatus
 from betimes.ports import (
     Beat,
     Cancellation,
-    ClaimRequest,
     Exchange,
     Hint,
     JobFilter,
-    Report,
     Store,
     WorkerInfo,
 )
@@ -41,6 +40,7 @@ class SharedStore:
     Args:
         new_store: makes an object for the store.
         each_its_own: whether each process has an object of its own for the one store, as on one file.
+        strategy: the name of the one it is opened with.
 
     Attributes:
         store: the one that is looked at.
@@ -50,12 +50,19 @@ class SharedStore:
     """
 
     def __init__(
-        self, new_store: Callable[[], Store], loop: SteppedLoop, trace: Trace, *, each_its_own: bool
+        self,
+        new_store: Callable[[], Store],
+        loop: SteppedLoop,
+        trace: Trace,
+        *,
+        each_its_own: bool,
+        strategy: str,
     ) -> None:
         self.store = new_store()
         self.loop = loop
         self._new_store = new_store
         self._each_its_own = each_its_own
+        self._strategy = strategy
         self._stores: dict[str, Store] = {}
         self.records: dict[int, Job] = {}
         self.listeners: list[Callable[[Hint], None]] = []
@@ -64,10 +71,11 @@ class SharedStore:
         self._stands_for: dict[int, Job] = {}
         self.witness: Witness | None = None
         self.schedules = SharedSchedules(self)
+        self.gates = SharedGates(self)
 
     async def open(self) -> None:
         """Open the real store."""
-        await self.store.open(strategy="priority")
+        await self.store.open(strategy=self._strategy)
         self.store.subscribe(self._hear)
 
     async def close(self) -> None:
@@ -77,9 +85,10 @@ class SharedStore:
 
     def enter(self, host: str) -> None:
         """Let a process in."""
+        self.seen_by.entered(host)
         if self._each_its_own and host not in self._stores:
             self._stores[host] = store = self._new_store()
-            carried_out(store.open(strategy="priority"))
+            carried_out(store.open(strategy=self._strategy))
             store.subscribe(self._hear)
 
     def of(self, host: str) -> Store:
@@ -120,6 +129,7 @@ class SharedStore:
             jobs += page
         counts = carried_out(self.store.counts())
         self.schedules.look()
+        self.gates.look()
         self.seen_by.look(jobs, counts, carried_out(self.store.pruned()))
 
     # --- the calls
@@ -163,18 +173,17 @@ class SharedStore:
         self.seen_by.retired(worker, changes)
         return changes
 
-    def beat(self, host: str, worker: str, held: Mapping[int, int]) -> Beat:
+    def beat(self, host: str, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease."""
-        beat = carried_out(self.of(host).beat(worker, held))
-        self.seen_by.beaten(worker, held, beat)
+        beat = carried_out(self.of(host).beat(worker, held, running))
+        self.seen_by.beaten(worker, held, running, beat)
         return beat
 
-    def exchange(
-        self, host: str, reports: Sequence[Report], claim: ClaimRequest | None, sent_at: int
-    ) -> Exchange:
+    def exchange(self, host: str, turn: Turn) -> Exchange:
         """Make a worker's turn."""
-        exchange = carried_out(self.of(host).exchange(readdressed(reports, self.records), claim))
-        self.seen_by.exchanged(reports, claim, exchange, sent_at)
+        reports = readdressed(turn.reports, self.records)
+        exchange = carried_out(self.of(host).exchange(reports, turn.claim, turn.returned))
+        self.seen_by.exchanged(turn, exchange)
         return copied_exchange(exchange)
 
     def rescue(self, host: str, tasks: Collection[str]) -> list[JobEvent]:

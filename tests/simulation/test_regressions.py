@@ -89,8 +89,10 @@ class _LosesOneReply(MemoryStore):
         self.is_claimed, self.goes_on = asyncio.Event(), asyncio.Event()
         self.has_lost = False
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
-        exchange = await super().exchange(reports, claim)
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
+        exchange = await super().exchange(reports, claim, returned)
         if exchange.claimed and not self.has_lost:
             self.has_lost = True
             self.is_claimed.set()
@@ -98,8 +100,8 @@ class _LosesOneReply(MemoryStore):
             raise StoreUnavailable("the reply was lost")
         return exchange
 
-    async def beat(self, worker: str, held: Mapping[int, int]) -> Beat:
-        beat = await super().beat(worker, held)
+    async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
+        beat = await super().beat(worker, held, running)
         for event in beat.changes:
             job = await self.find(event.job_id)
             assert job is not None
@@ -137,12 +139,14 @@ class _HoldsTurns(MemoryStore):
         self.gate: asyncio.Event | None = None
         self.early: set[str] = set()
 
-    async def exchange(self, reports: Sequence[Report], claim: ClaimRequest | None) -> Exchange:
+    async def exchange(
+        self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()
+    ) -> Exchange:
         if claim is not None and self.gate is None:
             self.early.add(claim.worker)
         elif claim is not None and self.gate is not None and claim.worker not in self.early:
             await self.gate.wait()
-        return await super().exchange(reports, claim)
+        return await super().exchange(reports, claim, returned)
 
 
 def test_p13_a_cancel_speaks_of_the_attempt_that_ran_and_not_of_one_that_was_claimed_since() -> None:

@@ -10,12 +10,14 @@ from typing import Protocol
 from tests.simulation.clients import Clients
 from tests.simulation.clock_faults import ClockFaults
 from tests.simulation.evidence import Evidence
+from tests.simulation.gate_clients import GateClients
 from tests.simulation.loops import SteppedLoop, pass_time
 from tests.simulation.process import Process
 from tests.simulation.settings import Settings
 from tests.simulation.tally import Met, Tally
 from tests.simulation.timetable_clients import TimetableClients
 from tests.simulation.trace import Trace
+from tests.simulation.work import Dependency
 
 from betimes.testing import VirtualClock
 
@@ -26,6 +28,9 @@ class Ground(Protocol):
     @property
     def alive(self) -> list[Process]:
         """The processes that live."""
+
+    def clock_is_set(self, seconds: float) -> None:
+        """Hear that the clock is about to be set."""
 
     @property
     def workers(self) -> list[Process]:
@@ -40,7 +45,8 @@ class Sky:
     """What the weather is made with.
 
     Attributes:
-        settings, rng, clock, home, clients, timetable_clients, evidence, tally, trace: of the run.
+        settings, rng, clock, home, clients, timetable_clients, gate_clients, dependency, evidence, tally,
+            trace: of the run.
     """
 
     settings: Settings
@@ -49,6 +55,8 @@ class Sky:
     home: SteppedLoop
     clients: Clients
     timetable_clients: TimetableClients
+    gate_clients: GateClients
+    dependency: Dependency
     evidence: Evidence
     tally: Tally
     trace: Trace
@@ -62,7 +70,7 @@ class Weather:
         self._ground = ground
         self._settings = sky.settings
         self._rng = sky.rng
-        self._clock_faults = ClockFaults(sky.clock, sky.rng, sky.trace.add)
+        self._clock_faults = ClockFaults(sky.clock, sky.rng, sky.trace.add, ground.clock_is_set)
 
     async def pass_over(self) -> None:
         """Do everything that is to be done while faults are on."""
@@ -76,6 +84,9 @@ class Weather:
             (settings.stops, self._stop),
             (settings.jumps, self._jump),
             (settings.timetable_operations, self._operate_on_schedules),
+            (settings.restraint_operations, self._operate_on_restraints),
+            (settings.floods, self._flood),
+            (settings.downs, self._break_down),
         ):
             plan += [(rng.uniform(0.0, settings.faulty_s), act) for _ in range(number)]
         plan.sort(key=lambda entry: entry[0])
@@ -101,6 +112,23 @@ class Weather:
         up = [process for process in self._ground.alive if process.is_up]
         if up:
             self._sky.timetable_clients.operate(self._rng.choice(up))
+
+    def _operate_on_restraints(self) -> None:
+        up = [process for process in self._ground.alive if process.is_up]
+        if up:
+            self._sky.gate_clients.operate(self._rng.choice(up))
+
+    def _flood(self) -> None:
+        up = [process for process in self._ground.alive if process.is_up]
+        if up:
+            self._sky.clients.flood(self._rng.choice(up))
+
+    def _break_down(self) -> None:
+        """Have what some tasks depend on be down for a while."""
+        dependency = self._sky.dependency
+        dependency.is_down = True
+        self._sky.trace.add("what others depend on is down")
+        self._sky.home.call_later(self._rng.uniform(2.0, 7.0), setattr, dependency, "is_down", False)
 
     def _jump(self) -> None:
         """Move the clock of the machine that all processes share; at times somebody puts it right soon."""

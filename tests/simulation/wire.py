@@ -7,10 +7,10 @@ has come, and what it was handed out does not change at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from betimes.core.job import Job, Terms
-from betimes.ports import Cancellation, Exchange, Report
+from betimes.core.job import Job, Micros, Terms
+from betimes.ports import Cancellation, ClaimRequest, Exchange, Report
 
 FILLED_IN = ("seq", "status", "run_at", "unmet", "depends_on", "key", "reason", "finished_at", "terms")
 """What a submit writes into a record that was given."""
@@ -74,6 +74,47 @@ def copied_cancellation(answer: Cancellation) -> Cancellation:
     return replace(answer, job=copied(answer.job), changes=list(answer.changes))
 
 
+class SentReport(Report):
+    """A report as it was when it was sent: its code may have returned since."""
+
+    __slots__ = ("has_begun", "has_returned")
+
+    def __init__(self, report: Report, job: Job | None = None) -> None:
+        """Copy a report; let it refer to another record of the job, if one is given."""
+        super().__init__(report.job if job is None else job, report.fence, report.event)
+        self.has_begun = report.has_begun
+        self.has_returned = report.has_returned
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A worker's turn on its way.
+
+    Attributes:
+        reports, claim, returned: what is said and asked for.
+        sent_at: when.
+    """
+
+    reports: Sequence[Report]
+    claim: ClaimRequest | None
+    returned: Sequence[tuple[int, int]]
+    sent_at: Micros
+
+    @classmethod
+    def sent(
+        cls,
+        reports: Sequence[Report],
+        claim: ClaimRequest | None,
+        returned: Sequence[tuple[int, int]],
+        now: Micros,
+    ) -> Turn:
+        """Copy what a worker sends."""
+        asked = claim and ClaimRequest(
+            claim.worker, claim.limit, dict(claim.lanes), claim.queues, tuple(claim.hold), claim.shares
+        )
+        return cls([SentReport(report) for report in reports], asked, tuple(returned), now)
+
+
 def readdressed(reports: Sequence[Report], records: Mapping[int, Job]) -> list[Report]:
     """Let reports refer to the store's own records."""
-    return [Report(records.get(report.job.seq, report.job), report.fence, report.event) for report in reports]
+    return [SentReport(report, records.get(report.job.seq, report.job)) for report in reports]

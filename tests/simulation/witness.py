@@ -6,19 +6,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from tests.simulation.arrivals import Arrivals
+from tests.simulation.budgets import Budgets
 from tests.simulation.claims import check_claim
 from tests.simulation.evidence import Execution
+from tests.simulation.fairness import Queues, Tenants
+from tests.simulation.gatekeeping import Gatekeeping
 from tests.simulation.lives import Life, final_of
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.reckoning import Cause, Reckoning
+from tests.simulation.restraints import Restraints
 from tests.simulation.schedule_witness import ScheduleWitness
 from tests.simulation.tally import Met
+from tests.simulation.wire import Turn
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Terms
 from betimes.core.lifecycle import CRASH_BUDGET
 from betimes.core.schedule import Advance, Fired, ScheduleRecord
 from betimes.core.transition import violations
-from betimes.ports import Beat, CancelAnswer, Cancellation, ClaimRequest, Exchange, Report, WorkerInfo
+from betimes.ports import Beat, CancelAnswer, Cancellation, Exchange, WorkerInfo
 
 BLOCKED, DELAYED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.DELAYED, JobStatus.READY, JobStatus.RUNNING
 COMPLETED, CANCELLED = JobStatus.COMPLETED, JobStatus.CANCELLED
@@ -32,10 +37,18 @@ class Witness:
         paused: the paused queues.
         hosts: the process each worker is of.
         schedules: what is known of schedules.
+        gates: what is known of limits, rates and circuits.
+        tenants, queues: what is known of shares, where there are any.
+        are_restrained: whether there is any of these.
     """
 
     def __init__(
-        self, model: Reckoning, *, boottime: Callable[[], Micros], elapsed_s: Callable[[], float]
+        self,
+        model: Reckoning,
+        restraints: Restraints,
+        *,
+        boottime: Callable[[], Micros],
+        elapsed_s: Callable[[], float],
     ) -> None:
         self.model = model
         self.boottime = boottime
@@ -44,8 +57,19 @@ class Witness:
         self.paused: set[str] = set()
         self.hosts: dict[str, str] = {}
         self.claims: dict[tuple[int, int], str] = {}
-        self.started_at: dict[tuple[int, int], float] = {}
-        self.outcomes = Outcomes(model, boottime)
+        self.gates = Gatekeeping(model)
+        tally, fail = model.tally, model.fail
+        self.are_restrained = bool(restraints.tasks)
+        self.tenants = Tenants(restraints.weights, tally, fail) if restraints.weights else None
+        self.queues = None if restraints.shares is None else Queues(restraints.shares, tally, fail)
+        self.outcomes = Outcomes(model, self.gates, boottime=boottime, elapsed_s=elapsed_s)
+        self.outcomes.budgets = Budgets(restraints.budgets, tally, fail) if restraints.budgets else None
+        self.started_at = self.outcomes.started_at
+        self._sessions: dict[str, int] = {}
+        self.session_of: dict[str, str] = {}
+        model.attempts = restraints.attempts
+        model.has_tenants = self.tenants is not None
+        model.on_gone = self._gone
         self._arrivals = Arrivals(model)
         self._lost_claims: set[tuple[int, int]] = set()
         model.evidence.on_begin = self.began
@@ -117,8 +141,13 @@ class Witness:
 
     # --- leases
 
+    def entered(self, host: str) -> None:
+        """A process opened the store."""
+        self._sessions[host] = self._sessions.get(host, 0) + 1
+
     def registered(self, info: WorkerInfo, host: str) -> None:
         """A worker began its lease."""
+        self.session_of[info.id] = f"{host}/{self._sessions.get(host, 0)}"
         if info.id in self.hosts and self.hosts[info.id] != host:
             self.model.fail(f"two workers are called {info.id}")
         lost = [
@@ -132,10 +161,11 @@ class Witness:
         """A worker gave its lease up."""
         self._see(changes, Cause.RETIRE, holder=worker)
         self.model.leases.end(worker)
+        self.gates.let_go(worker)
         if self.model.running(worker):
             self.model.fail(f"worker {worker} has retired, and still holds {self.model.running(worker)[0]}")
 
-    def beaten(self, worker: str, held: Mapping[int, int], beat: Beat) -> None:
+    def beaten(self, worker: str, held: Mapping[int, int], running: Mapping[int, int], beat: Beat) -> None:
         """A worker's heart has beaten."""
         model = self.model
         is_alive = model.leases.renew(worker, self.boottime())
@@ -146,9 +176,11 @@ class Witness:
             life = model.lives[event.seq]
             if event.before is RUNNING:
                 model.tally[Met.CLAIM_RECONCILED] += (life.seq, life.fence) in self._lost_claims
+                self.gates.unclaimed(life)
         self._see(beat.changes, Cause.BEAT, holder=worker)
         if not is_alive:
             return
+        self.gates.let_go(worker, {**running, **held})
         mine = {life.seq: life for life in model.running(worker)}
         if set(mine) - set(held) or any(held[seq] != life.fence for seq, life in mine.items()):
             model.fail(f"{worker} still holds what it does not know of: {sorted(set(mine) - set(held))}")
@@ -160,7 +192,11 @@ class Witness:
     def rescued(self, tasks: Collection[str], changes: Sequence[JobEvent]) -> None:
         """Jobs were taken back from lost workers."""
         model = self.model
+        before = {lease.info.id for lease in model.leases if lease.is_dead}
         model.leases.bury(self.boottime())
+        for dead in model.leases:
+            if dead.is_dead and dead.info.id not in before:
+                model.tally[Met.PERMIT_OF_THE_DEAD] += self.gates.let_go(dead.info.id) > 0
         for event in changes:
             if event.before is not RUNNING or event.seq not in model.lives:
                 continue
@@ -183,20 +219,23 @@ class Witness:
         tally[Met.AT_MOST_ONCE_LOST] += life.spec.at_most_once and after is JobStatus.FAILED
         tally[Met.POISONED] += life.crashes >= CRASH_BUDGET and after is JobStatus.FAILED
 
-    def reply_lost(self, exchange: Exchange) -> None:
+    def reply_lost(self, turn: Turn, exchange: Exchange) -> None:
         """Nobody heard of these claims."""
         self._lost_claims |= {(job.seq, job.fence) for job in exchange.claimed}
+        if self.queues is not None and turn.claim is not None and turn.claim.shares is not None:
+            self.queues.lost(turn.claim.shares)
 
     # --- turns
 
-    def exchanged(
-        self, reports: Sequence[Report], request: ClaimRequest | None, exchange: Exchange, sent_at: int
-    ) -> None:
+    def exchanged(self, turn: Turn, exchange: Exchange) -> None:
         """A worker made its turn."""
+        reports = turn.reports
         if len(exchange.steps) != len(reports):
             self.model.fail(f"{len(reports)} reports were answered with {len(exchange.steps)} steps")
         for report, step in zip(reports, exchange.steps, strict=False):
-            self.outcomes.reported(report, step, sent_at)
+            self.outcomes.reported(report, step, turn.sent_at)
+        self.gates.returned(turn.returned)
+        self.gates.heeded()
         for event in exchange.changes:
             life = self.model.lives[event.seq]
             if event.error == "expired" and event.after is CANCELLED:
@@ -204,7 +243,7 @@ class Witness:
                 if life.is_claimed or life.expires_at is None or life.expires_at > self.model.now():
                     self.model.fail(f"{life} has expired, which it could not")
         self._see(exchange.changes, Cause.TIME)
-        check_claim(self, request, exchange)
+        check_claim(self, turn.claim, exchange)
 
     def _see(self, changes: Iterable[JobEvent], cause: Cause, holder: str | None = None) -> None:
         for event in changes:
@@ -221,11 +260,34 @@ class Witness:
             model.fail(f"{execution} is of no claim of its process")
             return
         self.schedules.fires.began(execution)
+        if execution.gates:
+            live = {(one.seq, one.fence) for one in model.evidence.running if self._is_live(one)}
+            self.gates.began(execution, live)
         life = model.lives[execution.seq]
         if life.spec.at_most_once:
             starts = len(model.evidence.of(life.seq))
             if starts > 1 + life.rounds:
                 model.fail(f"{execution} is start {starts} of a job that may start once")
+
+    def _is_live(self, execution: Execution) -> bool:
+        lease = self.model.leases.get(self.claims.get((execution.seq, execution.fence), ""))
+        return lease is not None and not lease.is_dead
+
+    def clock_is_set(self, seconds: float) -> None:
+        """The clock is about to be set."""
+        self.gates.clock_is_set(seconds)
+        if self.outcomes.budgets is not None:
+            self.outcomes.budgets.clock_is_set(seconds, self.model.now())
+
+    def all_waiting(self) -> list[Life]:
+        """Return all jobs that are READY, in order."""
+        ready = [life for life in self.model.lives if life.status is READY and life.parked is None]
+        return sorted(ready, key=lambda life: life.rank)
+
+    def _gone(self, life: Life) -> None:
+        """A READY job has gone without having been claimed: it says nothing of its tenant's share."""
+        if self.tenants is not None:
+            self.tenants.gone(life, self.all_waiting())
 
     def ended(self, execution: Execution) -> None:
         """A job's code has ended."""

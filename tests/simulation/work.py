@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from tests.simulation.evidence import RETURNED, Evidence, Execution, Host
 from tests.simulation.loops import pass_time
-from tests.simulation.plans import Act, End, Plan, Task
+from tests.simulation.plans import GROUPED, Act, End, Plan, Task
+from tests.simulation.restraints import Restraints
 from tests.simulation.timetables import Timetables
 
 from betimes import Scheduler
@@ -29,22 +30,55 @@ class Worksite(Host, Protocol):
     evidence: Evidence
     plans: dict[str, Plan]
     timetables: Timetables
-    in_thread: _Call | None
+    restraints: Restraints
+    in_thread: Call | None
+    dependency: Dependency
 
     def die(self) -> bool:
         """Crash, if crashes are still to happen."""
 
+    def is_calm(self) -> bool:
+        """Whether faults are over."""
+
 
 @dataclass(slots=True)
-class _Call:
-    """A thread job's call on its way from the function to the executor that gives it its duration."""
+class Dependency:
+    """What some tasks depend on.
+
+    Attributes:
+        is_down: whether they fail.
+    """
+
+    is_down: bool = False
+
+
+class Bench:
+    """Where the functions of child processes find the process that simulates theirs.
+
+    Attributes:
+        site: it; set for each call.
+    """
+
+    site: Worksite
+
+
+@dataclass(slots=True)
+class Call:
+    """A plain function's call on its way from the function to the executor that gives it its duration."""
 
     execution: Execution
     act: Act
 
 
+def render(plan: str, group: str, ctx: Context) -> int:
+    """Work in a child process; so it is found under its own name."""
+    del group
+    return _crunch(Bench.site, plan, ctx)
+
+
 def register(scheduler: Scheduler, site: Worksite, *, knows_rare: bool) -> dict[Task, Any]:
     """Register the tasks of one process; it may be of an older version that lacks one."""
+    options = site.restraints.options
 
     async def walk(plan: str, ctx: Context) -> int:
         return await _walk(site, plan, ctx)
@@ -60,7 +94,10 @@ def register(scheduler: Scheduler, site: Worksite, *, knows_rare: bool) -> dict[
         Task.TOCK: scheduler.task(name=Task.TOCK.value)(crunch),
     }
     if knows_rare:
-        tasks[Task.RARE] = scheduler.task(name=Task.RARE.value)(walk)
+        tasks[Task.RARE] = scheduler.task(name=Task.RARE.value, **options.get(Task.RARE, {}))(walk)
+    for task in options:
+        if task in GROUPED:
+            tasks[task] = _register_restrained(scheduler, site, task)
     for asked in site.timetables.declared:
         scheduler.task(
             name=asked.id,
@@ -68,6 +105,27 @@ def register(scheduler: Scheduler, site: Worksite, *, knows_rare: bool) -> dict[
             **asked.options,
         )(_declared(site, asked.plan.name))
     return tasks
+
+
+def _register_restrained(scheduler: Scheduler, site: Worksite, task: Task) -> Any:
+    async def walk(plan: str, group: str, ctx: Context) -> int:
+        del group
+        return await _walk(site, plan, ctx)
+
+    async def depend(plan: str, group: str, ctx: Context) -> int:
+        del group
+        return await _walk(site, plan, ctx, needs=site.dependency)
+
+    def crunch(plan: str, group: str, ctx: Context) -> int:
+        del group
+        return _crunch(site, plan, ctx)
+
+    options = site.restraints.options[task]
+    if task is Task.RENDER:
+        return scheduler.task(name=task.value, executor="process", **options)(render)
+    if task is Task.POUR:
+        return scheduler.task(name=task.value, **options)(crunch)
+    return scheduler.task(name=task.value, **options)(depend if task is Task.FRAGILE else walk)
 
 
 def _declared(site: Worksite, plan: str) -> Callable[[Context], Awaitable[int]]:
@@ -79,7 +137,7 @@ def _declared(site: Worksite, plan: str) -> Callable[[Context], Awaitable[int]]:
     return tick
 
 
-async def _walk(site: Worksite, name: str, context: Context) -> int:
+async def _walk(site: Worksite, name: str, context: Context, needs: Dependency | None = None) -> int:
     execution = site.evidence.begin(site, context)
     act = site.plans[name].act(execution.nth, execution.seq)
     how = "cancelled"
@@ -88,6 +146,8 @@ async def _walk(site: Worksite, name: str, context: Context) -> int:
         if act.end is End.DIE and site.die():
             await asyncio.get_running_loop().create_future()
         how = act.end.value
+        if needs is not None and needs.is_down:
+            raise ConnectionError("it is down")
         _end(act)
         how = RETURNED
         return execution.number
@@ -125,7 +185,7 @@ def _end(act: Act) -> None:
 def _crunch(site: Worksite, name: str, context: Context) -> int:
     execution = site.evidence.begin(site, context)
     act = site.plans[name].act(execution.nth, execution.seq)
-    site.in_thread = _Call(execution, act)
+    site.in_thread = Call(execution, act)
     _end(act)
     return execution.number
 
@@ -143,7 +203,7 @@ class VirtualThreads(Executor):
         self._site = site
         self._rng = rng
         self._ended: Callable[[Run, Outcome], None] | None = None
-        self._calls: dict[Run, tuple[_Call, asyncio.TimerHandle]] = {}
+        self._calls: dict[Run, tuple[Call, asyncio.TimerHandle]] = {}
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""

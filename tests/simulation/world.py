@@ -13,11 +13,13 @@ from random import Random
 from tests.simulation.clients import Clients
 from tests.simulation.clock_faults import LogWatch
 from tests.simulation.evidence import Evidence
+from tests.simulation.gate_clients import GateClients
 from tests.simulation.loops import SteppedLoop, Stepper, pass_time
-from tests.simulation.plans import QUEUES, Planner, Task
+from tests.simulation.plans import QUEUES, TASKS, Planner, Task
 from tests.simulation.process import Process
 from tests.simulation.progress import LOOK_EVERY_S, Progress
 from tests.simulation.reckoning import Reckoning
+from tests.simulation.restraints import draw_restraints
 from tests.simulation.settings import CALM, Settings
 from tests.simulation.shared_store import SharedStore
 from tests.simulation.tally import Met, Tally
@@ -26,6 +28,7 @@ from tests.simulation.timetables import Timetables
 from tests.simulation.trace import Trace
 from tests.simulation.weather import Sky, Weather
 from tests.simulation.witness import Witness
+from tests.simulation.work import Dependency
 
 from betimes.core.job import JobStatus
 from betimes.ports import Clock, Store
@@ -78,25 +81,37 @@ class World:
         self.settings = settings
         self._rng = Random(f"world {settings.seed}")
         # Where the clock is set, schedulers have to notice by themselves.
-        self._clock = clock = VirtualClock(settings.start, tells_jumps=not settings.schedules)
+        self._clock = clock = VirtualClock(
+            settings.start, tells_jumps=not (settings.schedules or settings.jumps)
+        )
         self.tally = Tally()
         self.violations: list[str] = []
         self.trace = Trace(clock.monotonic)
         self._home = SteppedLoop(clock, settings.seed, lambda text: self._fail(f"at home: {text}"))
         self._stepper = Stepper(clock, self._rng)
         self._stepper.loops.append(self._home)
+        self._restraints = restraints = draw_restraints(settings)
+        self._dependency = Dependency()
         self._shared = shared = SharedStore(
             lambda: _new_store(settings, clock, folder),
             self._home,
             self.trace,
             each_its_own=settings.store == "sqlite-each",
+            strategy=restraints.strategy.name,
         )
         evidence = Evidence(clock.monotonic, self.tally, self._fail)
         self._model = Reckoning(evidence, self.tally, now=clock.now, fail=self._fail, peek=shared.peek)
-        self._witness = Witness(self._model, boottime=clock.boottime, elapsed_s=clock.monotonic)
+        self._witness = Witness(self._model, restraints, boottime=clock.boottime, elapsed_s=clock.monotonic)
+        self.clock_is_set = self._witness.clock_is_set
         shared.witness = self._witness
         shared.schedules.are_simulated = settings.schedules > 0
-        planner = Planner(Random(f"plans {settings.seed}"), ids=settings.ids, keys=settings.keys)
+        shared.gates.are_simulated = bool(restraints.tasks)
+        planner = Planner(
+            Random(f"plans {settings.seed}"),
+            ids=settings.ids,
+            keys=settings.keys,
+            tasks=restraints.tasks or TASKS,
+        )
         self._plans = planner.plans
         self._timetables = Timetables(
             Random(f"timetables {settings.seed}"), settings=settings, plans=planner.plans
@@ -114,6 +129,8 @@ class World:
                 home=self._home,
                 clients=self._clients,
                 timetable_clients=self._timetable_clients,
+                gate_clients=GateClients(Random(f"gate clients {settings.seed}"), restraints, self._fail),
+                dependency=self._dependency,
                 evidence=evidence,
                 tally=self.tally,
                 trace=self.trace,
@@ -186,6 +203,8 @@ class World:
             evidence=self._model.evidence,
             plans=self._plans,
             timetables=self._timetables,
+            restraints=self._restraints,
+            dependency=self._dependency,
             tally=self.tally,
             knows_rare=knows_rare,
             is_client=is_client,
@@ -219,6 +238,8 @@ class World:
         )
         for queue in QUEUES:
             self._shared.resume_queue(HOME, queue)
+        self._shared.gates.put_back(HOME)
+        self._dependency.is_down = False
         if not any(Task.RARE in process.tasks for process in self.workers):
             self.start(knows_rare=True)
         await pass_time(settings.lease_s + RESCUE_S + settings.poll_s + BACK_OFF_S + SLACK_S)
@@ -288,6 +309,7 @@ class World:
         for lease in self._model.leases:
             if self._model.running(lease.info.id):
                 self._fail(f"{lease.info.id} still holds jobs")
+        self._witness.gates.check_at_rest()
 
     def _clean_up(self) -> None:
         self._is_over = True
