@@ -275,6 +275,11 @@ class StoreMachine(RuleBasedStateMachine):
             if one.job.seq in rows and self.model.is_current(rows[one.job.seq], one.fence)
         ]
 
+    def is_current(self, attempt: tuple[int, int]) -> bool:
+        """Whether the attempt has not been reported yet."""
+        row = self.model.rows.get(attempt[0])
+        return row is not None and self.model.is_current(row, attempt[1])
+
     def tell(
         self, taken: Taken, kind: str, delay: int | None, *, off: int = 0, returned: bool = True
     ) -> None:
@@ -295,11 +300,16 @@ class StoreMachine(RuleBasedStateMachine):
             assert (exchange.steps[0] is not None) == self.model.is_repeated(row, fence)
         self.model.pass_time()
 
-    @precondition(lambda self: self.running())
+    def under_lease(self) -> list[Taken]:
+        """The claims that still count, of workers that nobody has rescued from."""
+        rows = self.model.rows
+        return [one for one in self.running() if rows[one.job.seq].worker not in self.rescued]
+
+    @precondition(lambda self: self.under_lease())
     @rule(pick=picks, delay=delays)
     def time_out(self, pick: int, delay: int | None) -> None:
         """Record a timeout while the code runs on."""
-        running = self.running()
+        running = self.under_lease()
         self.tell(running[-1 - pick % len(running)], "timed_out", delay, returned=False)
 
     @precondition(lambda self: self.taken)
@@ -308,6 +318,8 @@ class StoreMachine(RuleBasedStateMachine):
         """Say that code has returned whose report may have come before, or never."""
         permits = list(self.model.book.permits) or [(one.job.seq, one.fence) for one in self.taken]
         seq, fence = permits[-1 - pick % len(permits)]
+        if self.is_current((seq, fence + off)):
+            return
         self.do(self.stage.turn(returned=[(seq, fence + off)]))
         self.model.book.release((seq, fence + off))
         self.model.pass_time()
@@ -322,7 +334,9 @@ class StoreMachine(RuleBasedStateMachine):
         if self.taken:
             old = self.taken[-1 - stale % len(self.taken)]
             held.setdefault(old.job.seq, old.fence)
-        permits = [each for each in self.model.book.permits if each[0] not in held]
+        permits = [
+            each for each in self.model.book.permits if each[0] not in held and not self.is_current(each)
+        ]
         running = {seq: fence for n, (seq, fence) in enumerate(permits) if runs_on >> (n % 4) & 1}
         beat = self.do(self.stage.store.beat(worker, held, running))
         self.stage.see(beat.changes)
