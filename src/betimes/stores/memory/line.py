@@ -43,11 +43,12 @@ class Line:
         limits, metered: those that give out permits, and those that time fills.
         limit: its only gate, if that gives out permits; the most common case by far.
         head: the only job that can be next; None: the line is empty.
+        rest: the jobs behind it; None: there never were any.
         place: the heap in which the line lies, under its head's rank; only while it is not empty.
     """
 
     # A slots class, not a frozen value: it is on the path of every gated job.
-    __slots__ = ("_rest", "doors", "head", "limit", "limits", "metered", "place", "section")
+    __slots__ = ("doors", "head", "limit", "limits", "metered", "place", "rest", "section")
 
     def __init__(self, section: Section, doors: tuple[Door, ...]) -> None:
         self.section = section
@@ -58,23 +59,23 @@ class Line:
         self.head: Job | None = None
         self.place: LazyHeap[int, Line] = section.ready
         # Made when a second job comes: there may be a million lines of one job each.
-        self._rest: LazyHeap[int, Job] | None = None
+        self.rest: LazyHeap[int, Job] | None = None
 
     def put(self, job: Job) -> None:
         """Add a job behind the head."""
-        if self._rest is None:
+        if self.rest is None:
             # Without slack, since there may be many: what is stale is dropped when it outweighs the rest.
-            self._rest = LazyHeap(slack=0)
-        self._rest.push(job.sort_key, job.seq, job)
+            self.rest = LazyHeap(slack=0)
+        self.rest.push(job.sort_key, job.seq, job)
 
     def discard(self, job: Job) -> None:
         """Take out a job that is not the head."""
-        assert self._rest is not None
-        self._rest.discard(job.seq)
+        assert self.rest is not None
+        self.rest.discard(job.seq)
 
     def next(self) -> Job | None:
         """Put the first job behind the head in its place; None: the line is empty now."""
-        rest = self._rest
+        rest = self.rest
         entry = None if rest is None else rest.pop()
         self.head = head = None if entry is None else entry[2]
         return head
@@ -95,16 +96,16 @@ class Line:
         """How many jobs stand in it."""
         if self.head is None:
             return 0
-        return 1 if self._rest is None else 1 + self._rest.live
+        return 1 if self.rest is None else 1 + self.rest.live
 
     @property
     def entries(self) -> tuple[int, int]:
         """How many entries its heap holds, and how many of them live."""
-        return (0, 0) if self._rest is None else (self._rest.size, self._rest.live)
+        return (0, 0) if self.rest is None else (self.rest.size, self.rest.live)
 
     def jobs(self) -> Iterator[Job]:
         """Iterate over its jobs in order; for inspection."""
         if self.head is not None:
             yield self.head
-        if self._rest is not None:
-            yield from (entry[2] for entry in self._rest.in_order())
+        if self.rest is not None:
+            yield from (entry[2] for entry in self.rest.in_order())

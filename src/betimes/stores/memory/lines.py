@@ -115,22 +115,6 @@ class Lines:
             self._route(line, now)
         return job
 
-    def claim_limited(self, line: Line) -> Job:
-        """Do the same, where the line's only gate is a limit; for the path of most gated jobs."""
-        door, job, section = line.limit, line.head, line.section
-        assert door is not None
-        assert door.most is not None
-        assert job is not None
-        door.held = held = door.held + 1
-        section.live -= 1
-        head = line.next()
-        if head is not None:
-            is_open = held < door.most
-            place = section.ready if is_open else door.waiting.get(section) or door.wait_in(section)
-            line.place = place
-            place.push(head.sort_key, head.seq, line)
-        return job
-
     def send_away(self, line: Line, door: Door, now: Micros) -> None:
         """Have a ready line, taken from its heap, wait at a gate that it has found closed."""
         self._wait(line, door, now)

@@ -158,10 +158,12 @@ class Picking:
             if bound is not None and entry[:2] > bound:
                 ready.push(*entry)
                 return
-            door = line.closed(now)
-            if door is not None:
-                self._waiting.lines.send_away(line, door, now)
-                continue
+            limit = line.limit
+            if limit is None or limit.most is None or limit.held >= limit.most:
+                door = line.closed(now)
+                if door is not None:
+                    self._waiting.lines.send_away(line, door, now)
+                    continue
             job = line.head
             assert job is not None
             if hold or job.expires_at is not None:
