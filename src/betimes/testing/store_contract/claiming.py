@@ -182,6 +182,22 @@ class ClaimContract:
         assert numbers(await stage.claim()) == [job.seq for job in expected]
 
     @played
+    async def test_p20_what_takes_the_place_of_a_held_or_expired_job_stands_in_order(
+        self, stage: Stage
+    ) -> None:
+        await stage.worker()
+        for left_out in ("held", "expired"):
+            await stage.add(left_out, sort_key=1, expires_s=1 if left_out == "expired" else None)
+            behind = await stage.submit(
+                stage.job(sort_key=2),
+                stage.job(sort_key=3, lane="thread"),
+                stage.job(sort_key=4, lane="thread"),
+            )
+            stage.advance(1)
+            taken = await stage.claim(4, lanes={"loop": 1, "thread": 2}, hold={"held"})
+            assert numbers(taken) == [job.seq for job in behind]
+
+    @played
     async def test_a_jobs_rank_counts_what_could_go_before_it(self, stage: Stage) -> None:
         ahead = await stage.submit(*(stage.job(sort_key=n) for n in range(5)))
         parked = await stage.start()
