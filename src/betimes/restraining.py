@@ -30,7 +30,7 @@ class Restraining:
         Raises:
             SchedulerClosed: the scheduler is not open.
         """
-        store = self._looked_at()
+        store = await self._looked_at()
         if name is None:
             views = await store.gates_under(None, limit=MOST_LISTED)
         else:
@@ -54,7 +54,7 @@ class Restraining:
             ConfigurationError: there is none of this name; or `kind` is wrong.
             SchedulerClosed: the scheduler is not open.
         """
-        store = self._looked_at()
+        store = await self._looked_at()
         key = gate_key(_kind(kind), check_name(name, "name"), value)
         views = await store.gates([key])
         if not views:
@@ -128,14 +128,15 @@ class Restraining:
         await self._standing(GateKind.BREAKER, task)
         await self._engine.store.trip(gate_key(GateKind.BREAKER, task), is_open=False)
 
-    def _looked_at(self) -> Store:
+    async def _looked_at(self) -> Store:
+        """Return the store, once it knows the rules of all tasks that are registered."""
         self._engine.check_here()
+        if self._engine.declarations.are_due:
+            await self._engine.declarations.declare()
         return self._engine.store
 
     async def _standing(self, kind: GateKind, name: str) -> GateTerms:
-        store = self._looked_at()
-        if self._engine.declarations.are_due:
-            await self._engine.declarations.declare()
+        store = await self._looked_at()
         views = await store.gates_under(gate_key(kind, check_name(name, "name")), limit=1)
         if not views:
             raise _unknown(kind, name)

@@ -120,7 +120,7 @@ class Engine(Openness):
             self.journal.listeners.open()
             self.journal.endings.open()
             self._unsubscribe = self.store.subscribe(self._hear)
-            self.declarations.begin()
+            self.declarations.begin(most_here=self._settings.concurrency if is_running else None)
             await self.declarations.declare()
             if is_running:
                 await self._start_worker(asyncio.get_running_loop())
@@ -328,7 +328,7 @@ class Engine(Openness):
 
     def registered(self, asked: NewSchedule | None) -> None:
         """Hear that a task was registered, and of the schedule it asks for: kept before anything is fired."""
-        self.declarations.begin()
+        self.declarations.are_due = True
         if asked is not None:
             self.timetable.declare(asked)
         loop = self.loop
