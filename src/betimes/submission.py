@@ -30,7 +30,17 @@ class JobMaker:
         tasks: the registry; it may grow.
     """
 
-    __slots__ = ("_is_plain", "_new_id", "_now", "_rng", "_seen", "_strategy", "_tasks", "_traits")
+    __slots__ = (
+        "_is_plain",
+        "_new_id",
+        "_now",
+        "_rng",
+        "_seen",
+        "_shares",
+        "_strategy",
+        "_tasks",
+        "_traits",
+    )
 
     def __init__(
         self,
@@ -48,6 +58,7 @@ class JobMaker:
         self._strategy = strategy
         self._rng = rng
         self._is_plain = type(strategy) is PriorityStrategy
+        self._shares = strategy if isinstance(strategy, FairShareStrategy) else None
 
     def make(
         self, spec: JobSpec, payload: bytes, options: SubmitOptions | None, *, after: Iterable[Job] = ()
@@ -86,8 +97,7 @@ class JobMaker:
     def _look_at_tasks(self) -> None:
         """Find out whose jobs have gates or a tenant; of most programs, none."""
         self._seen = len(self._tasks)
-        strategy = self._strategy
-        by = strategy.by if isinstance(strategy, FairShareStrategy) else None
+        by = None if self._shares is None else self._shares.by
         for name, task in list(self._tasks.items()):
             if name not in self._traits and (task.gates or by is not None):
                 self._traits[name] = Traits(task, by)
@@ -97,9 +107,8 @@ class JobMaker:
         traits = self._traits.get(job.spec.task)
         if traits is not None:
             job.gates = traits.gates(job.payload)
-        strategy = self._strategy
-        if isinstance(strategy, FairShareStrategy):
-            job.tenant = strategy.tenant(None if traits is None else traits.tenant(job.payload))
+        if self._shares is not None:
+            job.tenant = self._shares.tenant(None if traits is None else traits.tenant(job.payload))
 
     def make_run(self, record: ScheduleRecord, terms: ScheduleTerms, fire: FireKey) -> Job:
         """Make the job of one fire of a schedule.

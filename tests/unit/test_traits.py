@@ -64,6 +64,20 @@ def test_gates_with_and_without_an_argument_keep_their_order() -> None:
     assert Traits(task(one, *gates)).gates(b'{"a":"x"}') == ("limit:l\tx", "rate:t", "rate:r\tx")
 
 
+def test_jobs_of_equal_values_share_their_keys_and_a_bounded_number_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("betimes.core.traits.VALUES_KEPT", 3)
+    traits = Traits(task(one, Limit("l", 1, by="a").terms))
+    first = traits.gates(b'{"a":"0"}')
+    assert traits.gates(b'{"a":"0"}') is first
+    assert [traits.gates(b'{"a":"%d"}' % value) for value in range(5)] == [
+        (f"limit:l\t{value}",) for value in range(5)
+    ]
+    assert traits.gates(b'{"a":"0"}') == first
+    assert traits.gates(b'{"a":"0"}') is not first
+
+
 def of_string(a: str) -> None: ...
 def of_number(a: int) -> None: ...
 def of_anything(a: Any) -> None: ...

@@ -18,7 +18,8 @@ from betimes.errors import ConfigurationError
 VALUE_LENGTH = 200
 """Characters of a value that names a gate or a tenant; a longer one goes by a digest."""
 
-_decode = msgspec.json.Decoder().decode
+VALUES_KEPT = 10_000
+"""For how many values of its only gate a task's traits keep the keys at hand."""
 
 
 class Argument:
@@ -27,10 +28,12 @@ class Argument:
     Text is taken as it is, other values as JSON; an argument that was left out has the function's default.
     """
 
-    __slots__ = ("_default", "_key")
+    __slots__ = ("_decode", "_default")
 
     def __init__(self, key: str, default: str) -> None:
-        self._key = key
+        field: Any = msgspec.field(default=msgspec.UNSET, name=key)
+        # A decoder for this field alone makes nothing of the others.
+        self._decode = msgspec.json.Decoder(msgspec.defstruct("One", [("value", Any, field)])).decode
         self._default = default
 
     @classmethod
@@ -44,8 +47,8 @@ class Argument:
 
     def read(self, payload: bytes) -> str:
         """Return the argument's value in a stored call."""
-        arguments = _decode(payload)
-        return _text(arguments[self._key]) if self._key in arguments else self._default
+        value = self._decode(payload).value  # type: ignore[attr-defined]
+        return self._default if value is msgspec.UNSET else _text(value)
 
 
 def _default_text(value: object) -> str:
@@ -56,7 +59,10 @@ def _default_text(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    text = value if isinstance(value, str) else encode_json(value).decode()
+    if isinstance(value, str):
+        text = value
+    else:
+        text = str(value) if type(value) is int else encode_json(value).decode()
     if len(text) > VALUE_LENGTH or not text.isprintable():
         return f"sha256:{sha256(text.encode()).hexdigest()[:32]}"
     return text
@@ -73,7 +79,7 @@ class Traits:
         ConfigurationError: a limit or rate is by an argument that the function does not have.
     """
 
-    __slots__ = ("_gates", "_static", "_tenant")
+    __slots__ = ("_alone", "_gates", "_kept", "_static", "_tenant")
 
     def __init__(self, task: TaskDefinition, tenants_by: str | None = None) -> None:
         self._gates: list[tuple[str, Argument | None]] = []
@@ -87,16 +93,31 @@ class Traits:
             self._gates.append((terms.rule, argument))
         has_values = any(argument is not None for _, argument in self._gates)
         self._static = None if has_values else tuple(rule for rule, _ in self._gates)
+        # Most tasks have one gate: jobs of equal values then share one tuple, of which a million can wait.
+        self._alone = self._gates[0] if has_values and len(self._gates) == 1 else None
+        self._kept: dict[str, tuple[str, ...]] = {}
         self._tenant = None if tenants_by is None else Argument.of(task.fn, task.signature, tenants_by)
 
     def gates(self, payload: bytes) -> tuple[str, ...]:
         """Return the keys of the gates that a job with these arguments must pass, in the task's order."""
         if self._static is not None:
             return self._static
+        if self._alone is not None:
+            return self._of_value(*self._alone, payload)
         return tuple(
             rule if argument is None else key_under(rule, argument.read(payload))
             for rule, argument in self._gates
         )
+
+    def _of_value(self, rule: str, argument: Argument | None, payload: bytes) -> tuple[str, ...]:
+        assert argument is not None
+        text = argument.read(payload)
+        keys = self._kept.get(text)
+        if keys is None:
+            if len(self._kept) >= VALUES_KEPT:
+                self._kept.clear()
+            keys = self._kept[text] = (key_under(rule, text),)
+        return keys
 
     def tenant(self, payload: bytes) -> str | None:
         """Return the name of the tenant of a job with these arguments; None: they do not say."""
