@@ -23,8 +23,10 @@ from betimes.core.retry import RetryPolicy
 from betimes.core.task import TaskDefinition
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import Context
+from betimes.runtime.logbook import LogBook
 from betimes.runtime.metrics import Counters
 from betimes.runtime.watchdog import Watchdog, can_watch
+from betimes.stores.memory import MemoryStore
 from betimes.testing import VirtualClock, VirtualLoop, run_virtual
 
 LIMIT_S = 30.0
@@ -296,7 +298,8 @@ def attempt_of(job_id: str) -> Attempt:
 
     spec = JobSpec(task="t")
     definition = TaskDefinition(fn=work, signature=Signature(work, Context), spec=spec, policy=RetryPolicy(1))
-    return Attempt(Job(job_id, spec, submitted_at=0, run_at=0), definition, 0.0)
+    book = LogBook(MemoryStore(clock=VirtualClock()))
+    return Attempt(Job(job_id, spec, submitted_at=0, run_at=0), definition, 0.0, book)
 
 
 class Ears:
