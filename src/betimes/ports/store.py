@@ -195,9 +195,10 @@ class Store(ABC):
     ) -> Exchange:
         """Take reports of ended attempts, promote and expire what is due, then claim, in one atomic turn.
 
-        A report gives back its attempt's permits if its code has returned (`Report.has_returned`), and its
-        tokens if it never began (`Report.has_begun`). `returned` names attempts (`seq`, fence) that were
-        reported earlier and whose code has returned since.
+        A report gives back its attempt's permits if its code has returned (`Report.has_returned`), also a
+        stale one, for they are held under its own fence; and its tokens if it counts and the attempt never
+        began (`Report.has_begun`). `returned` names attempts (`seq`, fence) that were reported earlier and
+        whose code has returned since. Nothing is given back twice.
 
         Steps of promotion and expiry are bounded; what is left comes with the next turn (`next_at` says so).
         Nothing is claimed for a worker whose lease is over, from a paused queue, or in a lane not asked for.
