@@ -182,8 +182,13 @@ def test_a_refused_retry_uses_nothing_up() -> None:
 # the breaker
 
 
+def failed(guard: Guard, at: int) -> bool:
+    """Whether a failure trips it of an attempt that was claimed just then."""
+    return guard.failed(at, at)
+
+
 def outcomes(guard: Guard, instants: Iterable[int]) -> list[bool]:
-    return [guard.failed(NOW + each * SECOND) for each in instants]
+    return [failed(guard, NOW + each * SECOND) for each in instants]
 
 
 def test_without_a_breaker_nothing_opens() -> None:
@@ -192,7 +197,7 @@ def test_without_a_breaker_nothing_opens() -> None:
 
 def test_so_many_failures_within_the_window_open_the_circuit() -> None:
     assert outcomes(breaking(3), [0, 10, 20]) == [False, False, True]
-    assert outcomes(breaking(1), [0, 0]) == [True, True]
+    assert outcomes(breaking(1), [0, 1]) == [True, True]
 
 
 def test_failures_that_lie_too_far_apart_do_not() -> None:
@@ -200,11 +205,24 @@ def test_failures_that_lie_too_far_apart_do_not() -> None:
 
 
 def test_what_has_opened_it_is_not_counted_twice() -> None:
-    assert outcomes(breaking(3), [0, 0, 0, 1, 1, 1]) == [False, False, True, False, False, True]
+    assert outcomes(breaking(3), [0, 1, 2, 3, 4, 5]) == [False, False, True, False, False, True]
 
 
 def test_a_clock_set_back_by_an_hour_does_not_gather_an_hour_of_failures() -> None:
     guard = breaking(3)
-    assert not guard.failed(NOW)
-    back = [guard.failed(NOW - HOUR + minutes * 2 * MINUTE) for minutes in range(30)]
+    assert not failed(guard, NOW)
+    back = [failed(guard, NOW - HOUR + minutes * 2 * MINUTE) for minutes in range(30)]
     assert not any(back)
+
+
+def test_what_was_claimed_before_a_trip_does_not_trip_again() -> None:
+    guard = breaking(3)
+    assert [guard.failed(NOW + 5 * SECOND, NOW) for _ in range(20)].count(True) == 1
+    assert not guard.failed(NOW + 6 * SECOND, NOW + 5 * SECOND), "nor what was claimed at its very instant"
+    assert outcomes(guard, [7, 8, 9]) == [False, False, True]
+
+
+def test_after_a_trip_a_clock_set_back_keeps_no_failure_from_being_counted() -> None:
+    guard = breaking(2)
+    assert outcomes(guard, [0, 1]) == [False, True]
+    assert outcomes(guard, [-3600, -3599, -3598]) == [False, False, True]

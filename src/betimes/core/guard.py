@@ -77,7 +77,7 @@ class Guard:
         denied: how many retries the budget has refused.
     """
 
-    __slots__ = ("_breaker", "_budget", "_failures", "_retries", "_share", "_starts", "denied")
+    __slots__ = ("_breaker", "_budget", "_failures", "_retries", "_share", "_starts", "_tripped_at", "denied")
 
     def __init__(self, budget: RetryBudget | None, breaker: CircuitBreaker | None) -> None:
         """Start with nothing counted."""
@@ -88,6 +88,7 @@ class Guard:
         self._starts = Sliding(budget.window_us if budget else 1)
         self._retries = Sliding(budget.window_us if budget else 1)
         self._failures = Sliding(breaker.window_us if breaker else 1)
+        self._tripped_at: Micros = -1
         self.denied = 0
 
     def started(self, now: Micros) -> None:
@@ -106,13 +107,18 @@ class Guard:
         self._retries.add(now)
         return True
 
-    def failed(self, now: Micros) -> bool:
-        """Count an attempt that failed; say whether this is what opens the circuit."""
+    def failed(self, now: Micros, claimed_at: Micros) -> bool:
+        """Count an attempt that failed; say whether this is what opens the circuit.
+
+        What was claimed before the last trip is not counted: it says what that trip has said already.
+        """
         breaker = self._breaker
-        if breaker is None:
+        self._tripped_at = min(self._tripped_at, now)  # a clock may have been set back
+        if breaker is None or claimed_at <= self._tripped_at:
             return False
         self._failures.add(now)
         if self._failures.total(now) < breaker.failures:
             return False
         self._failures.clear()
+        self._tripped_at = now
         return True

@@ -37,7 +37,7 @@ class Guards:
         self._store = store
         self._counters = counters
         self._guards: dict[str, Guard] = {}
-        self._trips: list[str] = []
+        self._trips: list[TaskDefinition] = []
         self.has_trips = False
 
     def started(self, attempts: list[Attempt]) -> None:
@@ -75,8 +75,9 @@ class Guards:
             return event
         task, now = attempt.task, event.at
         guard = self._guard(task)
-        if not attempt.is_told and not is_hopeless and guard.failed(now):
-            self._trip(task)
+        if not attempt.is_told and not is_hopeless and guard.failed(now, attempt.claimed_at or 0):
+            self._trips.append(task)
+            self.has_trips = True
         if event.retry_in_us is None or guard.may_retry(now):
             return event
         assert task.budget is not None
@@ -91,22 +92,29 @@ class Guards:
             guard = self._guards[task.name] = Guard(task.budget, task.breaker)
         return guard
 
-    def _trip(self, task: TaskDefinition) -> None:
-        assert task.breaker is not None
-        self._trips.append(gate_key(GateKind.BREAKER, task.name))
-        self.has_trips = True
+    async def tell(self) -> None:
+        """Open the circuits in the store, before anything more is claimed.
+
+        One that is open already stays as it is: it is probes that have failed, or another process was first.
+        """
+        while self._trips:
+            task = self._trips[0]
+            key = gate_key(GateKind.BREAKER, task.name)
+            views = await self._store.gates([key], most=0)
+            if not any(view.gate.is_tripped for view in views):
+                await self._store.trip(key, is_open=True)
+                self._tripped(task)
+            self._trips.pop(0)
+        self.has_trips = False
+
+    def _tripped(self, task: TaskDefinition) -> None:
+        breaker = task.breaker
+        assert breaker is not None, "only breakers trip"
         self._counters.circuits_opened += 1
         _log.warning(
             "the circuit of task %s is open: %d attempts failed within %g s; nothing of it starts for %g s",
             task.name,
-            task.breaker.failures,
-            task.breaker.window_us / 1_000_000,
-            task.breaker.open_for_us / 1_000_000,
+            breaker.failures,
+            breaker.window_us / 1_000_000,
+            breaker.open_for_us / 1_000_000,
         )
-
-    async def tell(self) -> None:
-        """Open the circuits in the store, before anything more is claimed."""
-        while self._trips:
-            await self._store.trip(self._trips[0], is_open=True)
-            self._trips.pop(0)
-        self.has_trips = False
