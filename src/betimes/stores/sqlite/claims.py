@@ -31,17 +31,23 @@ CLAIM_JOB = ManyRows("claim_job")
 class Claim:
     """One claim; `take` carries it out.
 
+    Args:
+        turn: the operation's view of the transaction.
+        request: what may be taken.
+        has_expired: whether there may be jobs left that have expired.
+
     Attributes:
         has_lines: whether it looked at lines, and may have moved some.
         is_cut: whether there may be more that can be claimed at once.
     """
 
-    __slots__ = ("_free", "_hold", "_request", "_turn", "has_lines", "is_cut")
+    __slots__ = ("_free", "_has_expired", "_hold", "_request", "_turn", "has_lines", "is_cut")
 
-    def __init__(self, turn: Turn, request: ClaimRequest) -> None:
+    def __init__(self, turn: Turn, request: ClaimRequest, *, has_expired: bool) -> None:
         self.has_lines = self.is_cut = False
         self._turn = turn
         self._request = request
+        self._has_expired = has_expired
         self._hold = array(request.hold)
         self._free = {lane: min(free, request.limit) for lane, free in request.lanes.items() if free > 0}
 
@@ -123,10 +129,16 @@ class Claim:
             for lane, free in self._free.items():
                 if free > 0:
                     plain = CLAIMABLE.read(turn.sql, (queue, lane, turn.now, self._hold, free))
-                    where = queue, lane
-                    places.append(
-                        Place(turn, where, plain, room=free, hold=self._hold, has_lines=self.has_lines)
+                    place = Place(
+                        turn,
+                        (queue, lane),
+                        plain,
+                        room=free,
+                        hold=self._hold,
+                        has_lines=self.has_lines,
+                        has_expired=self._has_expired,
                     )
+                    places.append(place)
         return places
 
 

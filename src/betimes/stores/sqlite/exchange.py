@@ -36,7 +36,7 @@ def exchange(
     next_at = _pass_time(turn)
     if request is None or not claims:
         return Exchange(steps, [], turn.changes, next_at)
-    claim = Claim(turn, request)
+    claim = Claim(turn, request, has_expired=next_at is not None and next_at <= turn.now)
     claimed = claim.take()
     if turn.end_claim() or claimed:
         turn.tally.write(turn.sql)

@@ -137,8 +137,9 @@ class GateLook:
 
     def _lines_at(self, key: str) -> Iterable[tuple[str, str, str]]:
         """Return the lines that wait at a gate: (queue, lane, gates)."""
-        for place in self._sql.execute(LINE_PLACES, (array((key,)),)).fetchall():
-            for row in WAITING_LINES.read(self._sql, (array((place,)), LINES_LOOKED_AT)):
+        for first in LINE_PLACES.read(self._sql, (array((key,)),)):
+            place = array(((key, first[1], first[2]),))
+            for row in WAITING_LINES.read(self._sql, (place, LINES_LOOKED_AT)):
                 yield row[1], row[2], row[3]
         yield from self._late.get(key, ())
 

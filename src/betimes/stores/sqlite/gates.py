@@ -89,23 +89,21 @@ class Gates:
     def load(self, keys: Iterable[str]) -> None:
         """Read these gates, as far as they have not been read."""
         gates = self._gates
-        new = [key for key in dict.fromkeys(keys) if key not in gates]
+        new = {key: rule_of(key) for key in keys if key not in gates}
         if not new:
             return
-        self._load_rules(new)
+        if not self._rules.keys() >= set(new.values()):
+            self._rules |= read_rules(self._sql, new)
         timed = []
-        for key in new:
-            gate = gates[key] = Gate(key, self._rules[rule_of(key)])
-            if gate.terms.kind is LIMIT:
-                gate.held = self._count()[key]
+        for key, rule in new.items():
+            terms = self._rules[rule]
+            if terms.kind is LIMIT:
+                gates[key] = Gate(key, terms, held=self._count()[key])
             else:
+                gates[key] = Gate(key, terms)
                 timed.append(key)
         if timed:
             self._read_times(timed)
-
-    def _load_rules(self, keys: Collection[str]) -> None:
-        if any(rule_of(key) not in self._rules for key in keys):
-            self._rules |= read_rules(self._sql, keys)
 
     def _read_times(self, keys: Collection[str]) -> None:
         for key, full_at, tripped_at in self._sql.execute(GATE_ROWS, (array(keys),)):

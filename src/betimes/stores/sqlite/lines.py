@@ -38,7 +38,7 @@ LINE_STATES = Records("line_states")
 ADD_LINE = ManyRows("add_line")
 MOVE_LINE = ManyRows("move_line")
 DELETE_LINES = statement("delete_lines")
-LINE_PLACES = statement("line_places")
+LINE_PLACES = Records("line_places")
 WAITING_LINES = Records("waiting_lines")
 
 LineKey: TypeAlias = tuple[str, str, str]
@@ -233,26 +233,30 @@ class Lines:
         opened, self._opened = self._opened, set()
         pulls, self._pulls = self._pulls, Counter()
         keys = opened | {key for key, _, _ in pulls}
-        places = self._sql.execute(LINE_PLACES, (array(keys),)).fetchall()
+        firsts = LINE_PLACES.read(self._sql, (array(keys),))
         gates = self.gates
-        gates.load({key for key, _, _ in places})
-        by_count: dict[int, list[Pull]] = {}
-        for place in places:
-            key = place[0]
-            count = gates.free((key,), UP_LIMIT if key in opened else pulls[place])
+        gates.load({row[6] for row in firsts})
+        by_count: dict[int, list[Row]] = {}
+        for row in firsts:
+            key = row[6]
+            count = gates.free((key,), UP_LIMIT if key in opened else pulls[key, row[1], row[2]])
             if count and self._moves >= MOVES_LIMIT:
                 gates.look_again(key)
             elif count:
-                by_count.setdefault(count, []).append(place)
-        for count, at in by_count.items():
-            self._pull(at, count)
+                by_count.setdefault(count, []).append(row)
+        for count, rows in by_count.items():
+            self._pull(rows, count)
 
-    def _pull(self, places: Sequence[Pull], count: int) -> None:
-        """Move up the first lines that wait at these gates, at most so many of each."""
+    def _pull(self, firsts: Sequence[Row], count: int) -> None:
+        """Move up the first lines that wait at gates, at most so many of each; these are the very first."""
+        places = [(key, queue, lane) for _, queue, lane, _, _, _, key in firsts]
+        rows = firsts
         if not self._pulled.isdisjoint(places):
             self._write()  # or the file would name the same lines again
+            rows = WAITING_LINES.read(self._sql, (array(places), count))
+        elif count > 1:
+            rows = WAITING_LINES.read(self._sql, (array(places), count))
         self._pulled.update(places)
-        rows = WAITING_LINES.read(self._sql, (array(places), count))
         self._moves += len(rows)
         lines = [line for row in rows if (line := self.line_of(row)) is not None]
         self._route(lines)

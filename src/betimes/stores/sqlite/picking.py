@@ -17,6 +17,7 @@ from betimes.stores.sqlite.turn import LIVE_BY_SEQ, Turn
 
 READY_LINES = Records("ready_lines")
 CLAIMABLE_IN_LINES = Records("claimable_in_lines")
+NEXT_IN_LINES = Records("next_in_lines")
 
 LINES_AT_ONCE = 100
 """How many lines are looked at together."""
@@ -35,8 +36,8 @@ class Place:
     """
 
     __slots__ = (
-        "_hold", "_index", "_lines", "_plain", "_read_to", "_room", "_turn", "_whole", "is_cut", "lane",
-        "queue",
+        "_hold", "_index", "_is_selective", "_lines", "_plain", "_read_to", "_room", "_turn", "_whole",
+        "is_cut", "lane", "queue",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class Place:
         room: int,
         hold: str,
         has_lines: bool,
+        has_expired: bool,
     ) -> None:
         self.queue, self.lane = where
         self.is_cut = False
@@ -56,6 +58,7 @@ class Place:
         self._index = 0
         self._room = room
         self._hold = hold
+        self._is_selective = has_expired or hold != NOBODY
         # Each entry: its next job's place in the order (no two are equal), itself, and the places behind that
         # one, last first.
         self._lines: list[tuple[Rank, Line, list[Rank]]] = []
@@ -99,7 +102,7 @@ class Place:
         else:
             heapreplace(self._lines, (head, line, behind))
         lines.claim_from(line, head)
-        if self._hold != NOBODY:  # whoever is held back may be its first
+        if self._is_selective:  # whoever is left out may be its first
             lines.touch_line(line.name)
         return rank[1]
 
@@ -148,12 +151,16 @@ class Place:
         free = max(turn.lines.gates.free(line.keys, self._room) for line in lines)
         most = 1 + min(free, max(1, 4 * self._room // len(lines)))
         texts = array([line.name[2] for line in lines])
-        values = (self.queue, self.lane, texts, turn.now, self._hold, *behind, most)
-        found: list[list[Rank]] = [[] for _ in lines]
-        for index, sort_key, seq in CLAIMABLE_IN_LINES.read(turn.sql, values):
-            found[index].append((sort_key, seq))
-        for line, ranks in zip(lines, found, strict=True):
+        values = (self.queue, self.lane, texts, *behind, most)
+        if self._is_selective:
+            rows = CLAIMABLE_IN_LINES.read(turn.sql, (*values, turn.now, self._hold))
+        else:
+            rows = NEXT_IN_LINES.read(turn.sql, values)
+        found: list[list[Rank]] = []
+        for line, row in zip(lines, rows, strict=True):
+            ranks = [(sort_key, seq) for sort_key, seq in row]
             ranks.sort(reverse=True)
+            found.append(ranks)
             if len(ranks) < most:
                 self._whole.add(line.name)
         return found

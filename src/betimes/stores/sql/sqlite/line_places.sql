@@ -1,16 +1,31 @@
--- List the queues and lanes in which lines wait at gates (a JSON array of keys): from one to the next in the index.
-WITH RECURSIVE place (gate, queue, lane) AS (
-    SELECT gate.value, line.queue, line.lane
-    FROM json_each(?) AS gate CROSS JOIN betimes_line AS line
-        ON line.id = (SELECT id FROM betimes_line WHERE waits_at = gate.value ORDER BY queue, lane LIMIT 1)
-    UNION ALL
-    SELECT place.gate, line.queue, line.lane
-    FROM place CROSS JOIN betimes_line AS line
-        ON line.id = (
+-- Read the first line that waits at each of these gates (a JSON array of keys), in each queue and lane where any does.
+WITH RECURSIVE place (gate, queue, lane, line) AS (
+    SELECT gate.value, first.queue, first.lane, first.id
+    FROM json_each(?) AS gate CROSS JOIN betimes_line AS first
+        ON first.id = (
             SELECT id FROM betimes_line
-            WHERE waits_at = place.gate AND (queue, lane) > (place.queue, place.lane)
-            ORDER BY queue, lane
+            WHERE waits_at = gate.value
+            ORDER BY queue, lane, head_key, head_seq
             LIMIT 1
         )
+    UNION ALL
+    SELECT place.gate, next.queue, next.lane, next.id
+    FROM place CROSS JOIN betimes_line AS next
+        -- Two looks: one at (queue, lane) > (…) would go through all that wait in the place before.
+        ON next.id = coalesce(
+            (
+                SELECT id FROM betimes_line
+                WHERE waits_at = place.gate AND queue = place.queue AND lane > place.lane
+                ORDER BY lane, head_key, head_seq
+                LIMIT 1
+            ),
+            (
+                SELECT id FROM betimes_line
+                WHERE waits_at = place.gate AND queue > place.queue
+                ORDER BY queue, lane, head_key, head_seq
+                LIMIT 1
+            )
+        )
 )
-SELECT gate, queue, lane FROM place;
+SELECT json_array(line.id, line.queue, line.lane, line.gates, line.head_key, line.head_seq, line.waits_at) AS record
+FROM place CROSS JOIN betimes_line AS line ON line.id = place.line;
