@@ -49,6 +49,11 @@ class Bucket:
             self.is_unheeded = True
             self.at = now + round(seconds * 1_000_000) - 1
 
+    def heed(self, now: Micros) -> None:
+        """The store has looked at the time."""
+        self.pass_time(now)
+        self.is_unheeded = False
+
     @property
     def may_pass(self) -> bool:
         """Whether it may hold a token."""

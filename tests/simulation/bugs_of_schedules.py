@@ -15,6 +15,7 @@ from betimes.core.job import Job, Micros
 from betimes.core.overlapping import Settled
 from betimes.core.schedule import Advance, Fire, Overlap, ScheduleRecord, followed
 from betimes.errors import StoreUnavailable
+from betimes.runtime.attempt import Attempt
 from betimes.runtime.context import Context
 from betimes.runtime.firing import Firing
 from betimes.stores.memory import firing as memory_firing
@@ -88,6 +89,7 @@ def scheduled_for_is_the_start(patch: pytest.MonkeyPatch) -> None:
     """A run is told when it was made, and not which instant it is for."""
 
     def scheduled_for(self: Context) -> datetime | None:
+        assert isinstance(self._attempt, Attempt)
         job = self._attempt.job
         return None if job.fire is None else datetime.fromtimestamp(job.submitted_at / 1e6).astimezone()
 

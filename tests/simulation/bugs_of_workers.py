@@ -14,6 +14,7 @@ from betimes.core.outcome import Outcome
 from betimes.core.worker_state import Phase, WorkerState
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.endings import Endings
+from betimes.runtime.guards import Guards
 from betimes.runtime.worker import Worker
 
 
@@ -48,13 +49,13 @@ def wake_up_is_lost(patch: pytest.MonkeyPatch) -> None:
     async def run(self: Worker) -> None:
         while self.state.phase is not Phase.STOPPED or self._reports:
             await self._wake.wait()
-            if not self._is_pausing:
+            if self.state.phase is Phase.STOPPED or not self._pauses.is_on(self._time()):
                 try:
                     await self._turn()
                 except Exception as error:  # noqa: BLE001 - as the real one
                     self._recover_from(error)
                 else:
-                    self._failures = 0
+                    self._pauses.end()
                     self._arm()
             self.progress.set()
             self._wake.clear()
@@ -79,16 +80,14 @@ def retry_does_not_wait_for_old_code(patch: pytest.MonkeyPatch) -> None:
 def timeout_waits_for_the_code(patch: pytest.MonkeyPatch) -> None:
     """The code is told that its time is over, and the timeout is recorded when it has returned."""
     late: set[Attempt] = set()
-    event_of = Worker._event_of
+    event_of = Guards.event_of
 
     def tell(self: Worker, attempt: Attempt) -> None:
         late.add(attempt)
         self.stop_code(attempt)
 
-    def timed_out(self: Worker, attempt: Attempt, outcome: Outcome) -> Event:
-        if attempt in late:
-            return attempt.late(self._store.now(), self._rng)
-        return event_of(self, attempt, outcome)
+    def timed_out(self: Guards, attempt: Attempt, outcome: Outcome) -> Event:
+        return self.late(attempt) if attempt in late else event_of(self, attempt, outcome)
 
     patch.setattr(Worker, "_late", tell)
-    patch.setattr(Worker, "_event_of", timed_out)
+    patch.setattr(Guards, "event_of", timed_out)

@@ -57,7 +57,7 @@ class VirtualChildren(Executor):
         self._site = site
         self._rng = rng
         self._tally = tally
-        self._ended: Callable[[Run, Outcome], None] = _nobody
+        self.end: Callable[[Run, Outcome], None] = _nobody
         self._begun: Callable[[Run], None] = _nobody_else
         self._children = [Child() for _ in range(self.slots)]
 
@@ -68,7 +68,7 @@ class VirtualChildren(Executor):
 
     def open(self, ended: Callable[[Run, Outcome], None], begun: Callable[[Run], None]) -> None:
         """Use the running loop."""
-        self._ended, self._begun = ended, begun
+        self.end, self._begun = ended, begun
 
     def start(self, run: Run) -> None:
         """Send it to the child that has the least to do."""
@@ -113,7 +113,7 @@ class VirtualChildren(Executor):
         how = RETURNED if act.end in {End.RETURN, End.DIE} else act.end.value
         self._site.evidence.end(child.call.execution, how)
         self._next(child, 0.0)
-        self._ended(run, outcome)
+        self.end(run, outcome)
 
     def die(self, child: Child) -> None:
         """Lose a child under what it runs; what lay behind it begins in the next one."""
@@ -124,14 +124,14 @@ class VirtualChildren(Executor):
         self._tally[Met.DIED_BEFORE_OTHERS] += bool(child.behind)
         self._site.evidence.died(call.execution)
         self._next(child, SPAWN_S)
-        self._ended(run, run.answered(Died("the process was killed by SIGKILL")))
+        self.end(run, run.answered(Died("the process was killed by SIGKILL")))
 
     def cancel(self, run: Run) -> None:
         """Have it end soon, by its own doing or by a SIGKILL; what has not begun ends at once."""
         for child in self._children:
             if run in child.behind:
                 child.behind.remove(run)
-                self._ended(run, run.raised(asyncio.CancelledError()))
+                self.end(run, run.raised(asyncio.CancelledError()))
             elif child.run is run and child.call is not None and not child.is_told:
                 child.is_told = True
                 if child.timer is not None:
@@ -145,7 +145,7 @@ class VirtualChildren(Executor):
         run = child.run
         self._site.evidence.end(child.call.execution, "cancelled")
         self._next(child, SPAWN_S)
-        self._ended(run, run.raised(Cancel("told to stop")))
+        self.end(run, run.raised(Cancel("told to stop")))
 
     async def close(self) -> None:
         """Nothing to end."""

@@ -25,7 +25,7 @@ class GateClients:
         kinds: list[tuple[int, Callable[[Process], Awaitable[None]]]] = [(2, self._look)]
         kinds += [(4, self._set_limit)] if restraints.limits else []
         kinds += [(3, self._set_rate)] if restraints.rates else []
-        kinds += [(1, self._set_circuit)] if restraints.circuits else []
+        kinds += [(3, self._set_circuit)] if restraints.circuits else []
         operation = self._rng.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])[0]
         process.spawn(self._guarded(process, operation), operation.__name__.strip("_"))
 
@@ -47,7 +47,7 @@ class GateClients:
 
     async def _set_circuit(self, process: Process) -> None:
         name = self._rng.choice(self._restraints.circuits)
-        if self._rng.random() < 0.5:
+        if self._rng.random() < 0.7:
             await process.scheduler.open_circuit(name)
         else:
             await process.scheduler.close_circuit(name)

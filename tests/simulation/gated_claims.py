@@ -48,6 +48,8 @@ class Picks:
         self._check_lanes()
         if len(claimed) < self._request.limit:
             self._check_left()
+            lanes = self._room
+            self._gates.heeded(life for life in self._waiting if lanes.get(life.spec.lane, 0) > 0)
         if self._request.shares is not None:
             self._check_queues(claimed)
 

@@ -152,12 +152,16 @@ class Gatekeeping:
             gate.is_shaken = False
             self._model.tally[Met.CIRCUIT_OPENED] += 1
 
-    def heeded(self) -> None:
-        """The store has looked at the time: a clock that was set back lengthens nothing from now on."""
+    def heeded(self, left: Iterable[Life]) -> None:
+        """A claim has looked at these, and left them: at their gates a clock set back lengthens no more."""
+        if not any(gate.bucket.is_unheeded for gate in self._gates.values()):
+            return
         now = self._model.now()
-        for gate in self._gates.values():
-            gate.bucket.pass_time(now)
-            gate.bucket.is_unheeded = False
+        for life in left:
+            for key in life.gates:
+                self._gate(key).bucket.heed(now)
+                if not self._gate(key).must_pass(now):
+                    break
 
     # --- who may pass
 

@@ -28,7 +28,18 @@ SHORT, LONG = ("4/s", "6/s", "10/s"), ("1/s", "2/3s")
 
 OF_GATES = (
     *(Task.PAY, Task.PAY, Task.PRESS, Task.POUR, Task.UPLOAD, Task.UPLOAD, Task.CRAWL, Task.BOTH, Task.BOTH),
-    *(Task.FRAGILE, Task.FRAGILE, Task.FRUGAL, Task.RENDER, Task.RENDER, Task.RARE, Task.WALK, Task.CRUNCH),
+    *(
+        Task.FRAGILE,
+        Task.FRAGILE,
+        Task.FRAGILE,
+        Task.FRUGAL,
+        Task.RENDER,
+        Task.RENDER,
+        Task.RENDER,
+        Task.RARE,
+        Task.WALK,
+        Task.CRUNCH,
+    ),
 )
 OF_TENANTS = (Task.SERVE,) * 10 + (Task.RARE, Task.ONCE)
 OF_QUEUES = (Task.SERVE,) * 8 + (Task.PRESS, Task.POUR)
@@ -133,6 +144,6 @@ def _options(rng: Random) -> dict[Task, dict[str, Any]]:
         },
         Task.FRAGILE: {"breaker": breaker, "retry": retry},
         Task.FRUGAL: {"retry": 4, "retry_budget": RetryBudget(ratio=rng.choice((0.1, 0.3)), window="10s")},
-        Task.RENDER: {"limit": Limit("render", rng.randint(1, 4)), "retry": 2},
+        Task.RENDER: {"limit": Limit("render", rng.choice((2, 4, 8))), "retry": 2},
         Task.RARE: {"rate": Rate(rng.choice(SHORT), burst=2, name="rare")},
     }

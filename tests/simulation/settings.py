@@ -156,9 +156,9 @@ def _restrained(settings: Settings) -> Settings:
         restraint_operations=rng.randint(4, 14),
         floods=rng.randint(0, 2),
         downs=rng.randint(1, 3),
-        children=rng.randint(1, 2),
-        child_deaths=rng.choice((0.1, 0.3)),
-        buffered=rng.choice((0, 1, 2)),
+        children=rng.choice((1, 1, 2)),
+        child_deaths=rng.choice((0.2, 0.4)),
+        buffered=rng.choice((1, 2)),
     )
 
 

@@ -9,18 +9,28 @@ import pytest
 from tests.simulation import (
     bugs_of_clocks,
     bugs_of_ends,
+    bugs_of_gates,
     bugs_of_leases,
     bugs_of_order,
     bugs_of_schedules,
+    bugs_of_shares,
     bugs_of_workers,
 )
 from tests.simulation.bugs import BUGS
-from tests.simulation.settings import FIRST_WITH_SCHEDULES, PERIOD, StoreKind, draw
+from tests.simulation.settings import (
+    FIRST_WITH_RESTRAINTS,
+    FIRST_WITH_SCHEDULES,
+    PERIOD,
+    StoreKind,
+    draw,
+)
 from tests.simulation.world import simulate
 
 OF_SCHEDULES = (bugs_of_schedules, bugs_of_clocks)
-MODULES = (bugs_of_leases, bugs_of_workers, bugs_of_order, bugs_of_ends, *OF_SCHEDULES)
-SEEDS = range(FIRST_WITH_SCHEDULES)
+OF_RESTRAINTS = (bugs_of_gates, bugs_of_shares)
+MODULES = (bugs_of_leases, bugs_of_workers, bugs_of_order, bugs_of_ends, *OF_SCHEDULES, *OF_RESTRAINTS)
+SEEDS = range(FIRST_WITH_RESTRAINTS)
+WITH_RESTRAINTS = range(FIRST_WITH_RESTRAINTS, FIRST_WITH_SCHEDULES)
 WITH_SCHEDULES = range(FIRST_WITH_SCHEDULES, PERIOD)
 FOUND_FIRST = {
     "at_most_once_is_given_back-memory": 99,
@@ -62,6 +72,9 @@ FOUND_FIRST = {
 }
 """Where a bug was seen before: tried first, to save time. It is the whole range that must find it."""
 
+WORLDS = ((OF_SCHEDULES, WITH_SCHEDULES), (OF_RESTRAINTS, WITH_RESTRAINTS))
+"""Where bugs of some modules are looked for; all others in worlds without anything special."""
+
 CASES = [(name, kind) for name, bug in BUGS.items() for kind in bug.stores]
 
 
@@ -71,8 +84,10 @@ def test_it_is_found(name: str, kind: StoreKind, tmp_path: Path, monkeypatch: py
     bug = BUGS[name]
     bug.plant(monkeypatch)
     seen = []
-    of_schedules = bug.plant.__module__ in {module.__name__ for module in OF_SCHEDULES}
-    seeds = WITH_SCHEDULES if of_schedules else SEEDS
+    seeds = next(
+        (worlds for modules, worlds in WORLDS if bug.plant.__module__ in {one.__name__ for one in modules}),
+        SEEDS,
+    )
     for seed in (FOUND_FIRST.get(f"{name}-{kind}", seeds[0]), *seeds):
         violations = simulate(draw(seed, kind), tmp_path).violations
         if any(re.search(bug.expected, text) for text in violations):
@@ -94,6 +109,9 @@ def test_the_bugs_that_must_be_found_are_planted() -> None:
         "fire_is_advanced_apart_from_its_job",
         "overlap_guard_only_in_one_process",
         "restart_shifts_the_grid",
+        "permit_leaked_by_a_dead_worker",
+        "token_charged_twice",
+        "permit_freed_before_the_thread_returned",
     } <= set(BUGS)
 
 

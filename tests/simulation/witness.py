@@ -235,7 +235,6 @@ class Witness:
         for report, step in zip(reports, exchange.steps, strict=False):
             self.outcomes.reported(report, step, turn.sent_at)
         self.gates.returned(turn.returned)
-        self.gates.heeded()
         for event in exchange.changes:
             life = self.model.lives[event.seq]
             if event.error == "expired" and event.after is CANCELLED:

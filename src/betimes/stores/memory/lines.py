@@ -202,9 +202,9 @@ class Lines:
         """Iterate over the lines, the empty ones included."""
         return self._lines.values()
 
-    def line(self, job: Job) -> Line:
-        """Return the line in which a job stands."""
-        return self._lines[line_of(job)]
+    def line(self, job: Job) -> Line | None:
+        """Return the line in which a job stands, or would; None: there is none at present."""
+        return self._lines.get(line_of(job))
 
     def stands_at(self, line: Line, now: Micros) -> Door | None:
         """Return the gate at which a line waits, or would if a claim looked at it; None: it may move."""

@@ -176,7 +176,8 @@ class Waiting:
         section = self.lines.sections.get(where)
         lines = [] if section is None else [entry[2] for entry in section.ready.in_order()]
         lines = [line for line in lines if line.closed(now) is None]
-        if job.gates and (own := self.lines.line(job)) not in lines:
+        own = self.lines.line(job) if job.gates else None
+        if own is not None and own not in lines:
             lines.append(own)
         for line in lines:
             if ahead >= most:
