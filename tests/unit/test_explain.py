@@ -440,7 +440,14 @@ def test_a_superseded_job_says_that_it_is_the_last_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lane", "means"), [("loop", "CancelledError"), ("thread", "ctx.cancelled"), ("process", "'process'")]
+    ("lane", "means"),
+    [
+        ("loop", "CancelledError"),
+        ("thread", "ctx.cancelled"),
+        ("process", "its process has been sent SIGTERM"),
+        ("command", "its processes have been sent SIGTERM"),
+        ("quantum", "'quantum'"),
+    ],
 )
 def test_a_cancelled_job_that_runs_on_says_what_it_takes(lane: str, means: str) -> None:
     job = after(of_lane(lane), Claimed(NOW, "w"), CancelRequested(NOW))

@@ -124,7 +124,7 @@ def test_a_policy_says_whether_an_error_may_be_retried() -> None:
     assert outcome_of(boom, policy, 3) == Raised(error_info(boom), may_retry=False)
     assert outcome_of(boom, None, 1) == Raised(error_info(boom), may_retry=False)
     hopeless = NonRetryableError("bad input")
-    assert outcome_of(hopeless, policy, 1) == Raised(error_info(hopeless), may_retry=False)
+    assert outcome_of(hopeless, policy, 1) == Raised(error_info(hopeless), may_retry=False, is_hopeless=True)
 
 
 @pytest.mark.parametrize(
