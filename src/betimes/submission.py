@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from betimes.core.dependencies import in_order
-from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Terms
+from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Tenant, Terms
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.schedule_terms import ScheduleTerms
 from betimes.core.strategy import FairShareStrategy, PriorityStrategy, SchedulingStrategy, check_key
@@ -89,10 +89,10 @@ class JobMaker:
         return job
 
     def order(self, job: Job) -> None:
-        """Give a job, as a store keeps it, its place in the strategy's order."""
+        """Give a job, as a store keeps it, its place in the strategy's order; its gates stay as they are."""
         job.sort_key = self._key(job)
         self._look_at_tasks()
-        self._restrain(job)
+        job.tenant = self._tenant(job, self._traits.get(job.spec.task))
 
     def _look_at_tasks(self) -> None:
         """Find out whose jobs have gates or a tenant; of most programs, none."""
@@ -108,7 +108,12 @@ class JobMaker:
         if traits is not None:
             job.gates = traits.gates(job.payload)
         if self._shares is not None:
-            job.tenant = self._shares.tenant(None if traits is None else traits.tenant(job.payload))
+            job.tenant = self._tenant(job, traits)
+
+    def _tenant(self, job: Job, traits: Traits | None) -> Tenant | None:
+        if self._shares is None:
+            return None
+        return self._shares.tenant(None if traits is None else traits.tenant(job.payload))
 
     def make_run(self, record: ScheduleRecord, terms: ScheduleTerms, fire: FireKey) -> Job:
         """Make the job of one fire of a schedule.
