@@ -9,11 +9,13 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from betimes.core.durations import from_us
 from betimes.core.events import DeadlinePassed, Errored, Event, GivenBack, Snoozed, Succeeded
 from betimes.core.explain import Explanation, explain
 from betimes.core.job import TERMINAL, WAITING, ErrorInfo, Job, JobSpec, JobStatus, Need, Terms
+from betimes.core.limits import GateKind, GateTerms
 from betimes.core.reason import ReasonCode
 from betimes.core.situation import Here, Occupant
 from betimes.errors import BetimesError
@@ -38,7 +40,22 @@ IN_LINE = {
 """With these alone, a claim that asks for enough takes the job."""
 
 LATER = {ReasonCode.NOT_DUE, ReasonCode.BACKING_OFF, ReasonCode.SNOOZED}
+GATED = {ReasonCode.LIMIT_REACHED, ReasonCode.NO_TOKEN, ReasonCode.CIRCUIT_OPEN}
 ASIDE = {ReasonCode.TASK_UNKNOWN, ReasonCode.LANE_NOT_SERVED, ReasonCode.PARKED}
+
+
+SMALL = GateTerms(kind=GateKind.LIMIT, name="small", max_running=1)
+LARGE = GateTerms(kind=GateKind.LIMIT, name="large", max_running=3)
+RATE = GateTerms(kind=GateKind.RATE, name="rate", every_us=2 * SECOND, burst=2)
+BREAKER = GateTerms(kind=GateKind.BREAKER, name="t", every_us=3 * SECOND)
+TERMS = {terms.rule: terms for terms in (SMALL, LARGE, RATE, BREAKER)}
+
+
+class Late(Report):
+    """An outcome that is recorded while the code goes on: it keeps its permits."""
+
+    __slots__ = ()
+    has_returned = False
 
 
 @dataclass
@@ -48,12 +65,15 @@ class World:
     clock: VirtualClock = field(default_factory=VirtualClock)
     jobs: list[Job] = field(default_factory=list)
     running: list[tuple[Job, int]] = field(default_factory=list)
+    late: list[tuple[Job, int]] = field(default_factory=list)
+    most: dict[str, int] = field(default_factory=lambda: {SMALL.rule: 1, LARGE.rule: 3})
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(clock=self.clock)
 
     async def begin(self) -> None:
         await self.store.open(strategy="priority")
+        await self.store.declare_gates(list(TERMS.values()))
         await self.store.register(WorkerInfo(id="w", lease_us=YEAR))
 
     async def submit(self, job: Job) -> None:
@@ -79,6 +99,26 @@ class World:
             job, fence = self.running.pop(which % len(self.running))
             await self.store.exchange([Report(job, fence, event)], None)
 
+    async def report_late(self, which: int, event: Event) -> None:
+        if self.running:
+            job, fence = self.running.pop(which % len(self.running))
+            self.late.append((job, fence))
+            await self.store.exchange([Late(job, fence, event)], None)
+
+    async def returns(self, which: int) -> None:
+        if self.late:
+            job, fence = self.late.pop(which % len(self.late))
+            await self.store.exchange([], None, [(job.seq, fence)])
+
+    async def limit(self, terms: GateTerms, most: int | None) -> None:
+        self.most[terms.rule] = terms.max_running if most is None else most
+        changed = None if most is None else replace(terms, max_running=most)
+        await self.store.change_gates(terms.rule, changed)
+
+    def is_full(self, key: str) -> bool:
+        """Whether as many attempts that have not returned name the limit as it lets run."""
+        return sum(key in job.gates for job, _ in self.running + self.late) >= self.most[key]
+
 
 Act = Callable[[World], Awaitable[object]]
 seconds = st.integers(0, 6).map(lambda n: n * SECOND)
@@ -96,6 +136,7 @@ def submits(draw: st.DrawFn) -> Act:
     delay, expires = draw(st.just(0) | seconds), draw(st.none() | st.none() | seconds)
     parents = draw(st.just([]) | st.lists(st.integers(0, 20), max_size=2))
     need = draw(st.sampled_from(Need))
+    gates = draw(st.just(()) | st.lists(st.sampled_from(sorted(TERMS)), unique=True, max_size=3).map(tuple))
 
     async def act(world: World) -> None:
         now = world.store.now()
@@ -109,6 +150,7 @@ def submits(draw: st.DrawFn) -> Act:
             expires_at=None if expires is None else now + expires,
             terms=Terms(named=name is not None, replace=name is not None, depends_on=depends_on),
         )
+        job.gates = gates
         await world.submit(job)
 
     return act
@@ -144,11 +186,28 @@ acts = st.one_of(
     st.builds(lambda queue: lambda world: world.store.pause_queue(queue), st.sampled_from("abbb")),
     st.builds(lambda queue: lambda world: world.store.resume_queue(queue), st.sampled_from("ab")),
     st.builds(lambda us: lambda world: advance(world, us), seconds),
+    st.builds(
+        lambda which, kind: lambda world: world.report_late(which, events[kind](world.store.now())),
+        st.integers(0, 9),
+        st.sampled_from(["timed out", "retried at once"]),
+    ),
+    st.builds(lambda which: lambda world: world.returns(which), st.integers(0, 9)),
+    st.builds(
+        lambda terms, most: lambda world: world.limit(terms, most),
+        st.sampled_from([SMALL, LARGE]),
+        st.none() | st.integers(0, 4),
+    ),
+    st.builds(lambda is_open: lambda world: world.store.trip(BREAKER.rule, is_open=is_open), st.booleans()),
 )
 
 
 async def advance(world: World, us: int) -> None:
     world.clock.advance(us / SECOND)
+
+
+async def is_closed(world: World, job: Job) -> bool:
+    views = await world.store.gates(job.gates)
+    return not all(view.gate.is_open(world.store.now()) for view in views)
 
 
 def occupant(job: Job, *, is_stuck: bool) -> Occupant:
@@ -185,6 +244,10 @@ def check(job: Job, said: Explanation, world: World, here: Here, paused: frozens
     assert bool(codes & ASIDE) == (job.parked is not None or wrong_lane)
     is_stuck = any(one.job_id == job.id and one.is_stuck for one in here.occupants)
     assert (ReasonCode.CODE_STILL_RUNNING in codes) == (is_served and is_stuck)
+    is_there = job.status is not JobStatus.BLOCKED and (job.status is JobStatus.READY or job.run_at <= now)
+    is_full = any(world.is_full(key) for key in job.gates if key in world.most)
+    assert (ReasonCode.LIMIT_REACHED in codes) == (is_there and is_full)
+    assert is_there or not codes & GATED
 
 
 async def play(script: list[Act], queues: tuple[str, ...] | None, stuck: set[int], *, is_full: bool) -> None:
@@ -207,13 +270,18 @@ async def play(script: list[Act], queues: tuple[str, ...] | None, stuck: set[int
     for job, explanation in said.items():
         if before[job] in released:
             continue
-        assert (job in taken) == (before[job] in WAITING and explanation.codes <= IN_LINE)
+        is_free = before[job] in WAITING and explanation.codes <= IN_LINE
+        assert is_free or job not in taken
+        # Of several who may pass a gate, the first ones do; it must be closed behind them.
+        assert job in taken or not is_free or await is_closed(world, job)
         assert (explanation.codes == {ReasonCode.FINISHED}) == (before[job] in TERMINAL)
         assert (ReasonCode.RUNNING in explanation.codes) == (before[job] is JobStatus.RUNNING)
         if explanation.codes == {ReasonCode.EXPIRED}:
             assert job.status is JobStatus.CANCELLED
     starts = sorted((e.expected_start, job.seq, job) for job, e in said.items() if e.expected_start)
     for start, _, job in starts:
+        if job.gates:
+            continue  # others that come meanwhile may take its place
         world.clock.advance(max(start - from_us(world.store.now()), timedelta(0)))
         await world.claim(PLENTY, lanes, queues, hold)
         assert job.started_at is not None, "it started when that was expected"

@@ -153,3 +153,7 @@ def test_what_is_not_due_or_blocked_does_not_wait_at_a_gate_yet(find: Any) -> No
     blocked.unmet, blocked.depends_on = 1, ("x",)
     blocked.status = place(blocked, NOW)
     assert find(blocked, situation) is None
+
+
+def test_a_ready_job_waits_at_its_gate_also_after_the_clock_went_back() -> None:
+    only(around(limit(1), now=NOW - 60 * SECOND), ReasonCode.LIMIT_REACHED)

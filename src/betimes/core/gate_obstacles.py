@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from betimes.core.claiming import is_due
 from betimes.core.job import Job, JobStatus
 from betimes.core.limits import GateKind, GateView, named
 from betimes.core.reason import Reason, ReasonCode
@@ -65,7 +66,8 @@ def circuit_open(job: Job, s: Situation) -> Reason | None:
 
 def _closed(job: Job, s: Situation, kind: GateKind) -> GateView | None:
     """Return the first of its gates of a kind that is closed, for a job that would be ready otherwise."""
-    if job.status is JobStatus.BLOCKED or job.run_at > s.now:
+    is_due_now = job.status is JobStatus.READY or is_due(job, s.now)
+    if job.status is JobStatus.BLOCKED or not is_due_now:
         return None
     closed = (view for view in s.gates if view.terms.kind is kind and not view.gate.is_open(s.now))
     return next(closed, None)
