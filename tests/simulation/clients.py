@@ -130,12 +130,12 @@ class Clients:
         if jobs:
             await self._submit(process, jobs)
 
-    def flood(self, process: Process) -> None:
+    def flood(self, process: Process, task: Task | None = None) -> None:
         """Have many jobs submitted at once, for one group."""
-        process.spawn(self._guarded(process, self._flood), "flood")
+        process.spawn(self._guarded(process, partial(self._flood, task)), "flood")
 
-    async def _flood(self, process: Process) -> None:
-        jobs = [self._make(process, plan, is_free=True) for plan in self._planner.flood()]
+    async def _flood(self, task: Task | None, process: Process) -> None:
+        jobs = [self._make(process, plan, is_free=True) for plan in self._planner.flood(task)]
         await self._submit(process, [job for job in jobs if job is not None])
 
     async def _submit(self, process: Process, jobs: list[Job]) -> None:

@@ -129,7 +129,8 @@ class Gatekeeping:
             if terms.every_us:
                 gate.bucket.change(terms.every_us, terms.burst)
             gate.terms = terms
-            self._model.tally[Met.LIMIT_LOWERED] += len(gate.out) > terms.max_running > 0
+            is_lowered = terms.kind is GateKind.LIMIT and len(gate.out) > terms.max_running
+            self._model.tally[Met.LIMIT_LOWERED] += is_lowered
 
     def _gate(self, key: str) -> Watched:
         gate = self._gates.get(key)

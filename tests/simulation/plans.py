@@ -179,10 +179,11 @@ class Planner:
         self.plans[plan.name] = plan
         return plan
 
-    def flood(self) -> list[Plan]:
-        """Draw many short jobs of one task, for one group."""
+    def flood(self, task: Task | None = None) -> list[Plan]:
+        """Draw many short jobs of one task, whichever unless it is given, for one group."""
         rng = self._rng
-        task, group = rng.choice([task for task in self._tasks if task in GROUPED]), rng.choice(GROUPS)
+        task = task or rng.choice([task for task in self._tasks if task in GROUPED])
+        group = rng.choice(GROUPS)
         plans = [
             Plan(
                 name=f"plan-{len(self.plans) + number}",

@@ -22,11 +22,11 @@ from tests.simulation.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS: dict[StoreKind, str] = {
-    "memory": "0-17,80-95",
-    "sqlite": "24-28,75-79",
-    "sqlite-each": "32-36,80-84",
+    "memory": "0-17,40-51,80-95",
+    "sqlite": "24-28,41,43,44,75-79",
+    "sqlite-each": "32-36,46,48,49,80-84",
 }
-"""Of each hundred, those from 60 on are worlds with schedules."""
+"""Of each hundred, those from 60 on are worlds with schedules, and those from 40 on with restraints."""
 GIVEN = os.environ.get("BETIMES_SIMULATION_SEEDS")
 USUAL_RUNS = [(kind, seed) for kind, few in SEEDS.items() for seed in seeds_of(few)]
 RUNS = USUAL_RUNS if GIVEN is None else [(kind, seed) for kind in SEEDS for seed in seeds_of(GIVEN)]

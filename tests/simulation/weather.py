@@ -12,6 +12,7 @@ from tests.simulation.clock_faults import ClockFaults
 from tests.simulation.evidence import Evidence
 from tests.simulation.gate_clients import GateClients
 from tests.simulation.loops import SteppedLoop, pass_time
+from tests.simulation.plans import Task
 from tests.simulation.process import Process
 from tests.simulation.settings import Settings
 from tests.simulation.tally import Met, Tally
@@ -85,7 +86,7 @@ class Weather:
             (settings.jumps, self._jump),
             (settings.timetable_operations, self._operate_on_schedules),
             (settings.restraint_operations, self._operate_on_restraints),
-            (settings.floods, self._flood),
+            (settings.floods, self.flood),
             (settings.downs, self._break_down),
         ):
             plan += [(rng.uniform(0.0, settings.faulty_s), act) for _ in range(number)]
@@ -118,10 +119,11 @@ class Weather:
         if up:
             self._sky.gate_clients.operate(self._rng.choice(up))
 
-    def _flood(self) -> None:
+    def flood(self, task: Task | None = None) -> None:
+        """Have a client submit many jobs at once."""
         up = [process for process in self._ground.alive if process.is_up]
         if up:
-            self._sky.clients.flood(self._rng.choice(up))
+            self._sky.clients.flood(self._rng.choice(up), task)
 
     def _break_down(self) -> None:
         """Have what some tasks depend on be down for a while."""

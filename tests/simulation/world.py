@@ -258,6 +258,9 @@ class World:
             elif self._shared.schedules.are_simulated:
                 # They would never end; by now each has had the time to fire again.
                 self._end_schedules()
+            elif more == 0 and self.settings.restraints == "gates":
+                # Then only time lets them pass, one by one, and nothing else happens meanwhile.
+                self._weather.flood(Task.CRAWL)
             elif more == -LOOKS_BEFORE_DRAIN:
                 self._drain()
             elif all(life.status.is_terminal for life in self._model.lives) and not self._are_clients_busy:
