@@ -8,13 +8,19 @@ from typing import Any, assert_type
 
 from betimes import (
     BoundJob,
+    CircuitBreaker,
     CommandResult,
     Context,
+    FairShareStrategy,
     JobHandle,
+    Limit,
+    LimitInfo,
     LogLine,
     Missed,
     Overlap,
     Priority,
+    Rate,
+    RetryBudget,
     ScheduleInfo,
     Scheduler,
     Trigger,
@@ -105,3 +111,42 @@ def blocking_calls_keep_the_types() -> None:
     with scheduler.blocking() as blocking:
         assert_type(blocking.submit(shout.bind("a")).result(), str)
         assert_type(fetch.submit_blocking("a").result(), int)
+
+
+@scheduler.task(
+    limit=Limit("api", 5, by="customer"),
+    rate=[Rate("10/s", burst=2), Rate("1000/h", name="api", by="customer")],
+    retry_budget=RetryBudget(0.1, window="1m"),
+    breaker=CircuitBreaker(failures=5, window=60, open_for="30s"),
+)
+async def pay(customer: str, cents: int) -> bool:
+    return bool(customer) and cents > 0
+
+
+zipped = scheduler.command(
+    "zip", ["zip"], limit=[Limit("disk", 2)], rate=Rate("5/d"), breaker=CircuitBreaker()
+)
+
+
+async def restraints_can_be_looked_at_and_changed() -> None:
+    assert_type(await pay.submit("acme", 5), JobHandle[bool])
+    assert_type(await scheduler.limits(), list[LimitInfo])
+    info = await scheduler.limit("api", "acme", kind="rate")
+    assert_type(info.opens_at, datetime | None)
+    assert_type([holder.job_id for holder in info.holders], list[str])
+    await scheduler.set_limit("api", 7)
+    await scheduler.set_limit("api", None)
+    await scheduler.set_rate("api", "5/s", burst=3)
+    await scheduler.set_rate("api", None)
+    await scheduler.open_circuit(pay.name)
+    await scheduler.close_circuit(pay.name)
+    with scheduler.blocking() as blocking:
+        assert_type(blocking.limits("api"), list[LimitInfo])
+        blocking.set_limit("api", 3)
+
+
+async def shares_are_given_by_name() -> None:
+    fair = Scheduler(strategy=FairShareStrategy(by="customer", weights={"acme": 3, "others": 0.5}))
+    assert_type(await fair.rekey(), int)
+    Scheduler(queues={"default": 9, "low": 1})
+    Scheduler(queues=["default", "low"])

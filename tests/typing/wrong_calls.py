@@ -5,7 +5,7 @@ Nothing here runs: `./run check` reads it.
 
 from __future__ import annotations
 
-from betimes import Scheduler, cron, every
+from betimes import CircuitBreaker, FairShareStrategy, Limit, Rate, RetryBudget, Scheduler, cron, every
 
 scheduler = Scheduler()
 
@@ -65,3 +65,20 @@ async def wrong_results() -> None:
     handle = await shout.submit("a")
     number: int = await handle.result()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     print(number)
+
+
+async def wrong_restraints() -> None:
+    scheduler.task(limit=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    scheduler.task(rate="10/s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    scheduler.task(retry_budget=0.1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    scheduler.task(breaker=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    scheduler.command("a", "true", limit="l")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Limit("l")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    Limit("l", "5")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Rate(10)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    RetryBudget("0.1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    CircuitBreaker(failures=2.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    FairShareStrategy()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await scheduler.set_limit("l", "5")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await scheduler.set_rate("r", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await scheduler.limit(name=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
