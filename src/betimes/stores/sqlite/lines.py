@@ -140,6 +140,7 @@ class Lines:
 
     def pass_over(self, line: Line) -> None:
         """Let the next one of each gate move up, although this line stays: it has nobody for who claims."""
+        self._known[line.name] = line
         for key in line.keys:
             self._pulls[key, line.name[0], line.name[1]] += 1
 
@@ -218,8 +219,6 @@ class Lines:
             line.waits_at = None if line.head is None else gates.first_closed(line.keys)
             if line.waits_at is not None:
                 gates.stir(line.waits_at)
-            elif line.head is not None and not line.was_ready:
-                self._hints.add(Hint.WORK)
             if line.has_room_behind:
                 line.has_let_up = True
                 queue, lane, _ = line.name
@@ -282,6 +281,9 @@ class Lines:
                 new.append((*line.name, *line.head, line.waits_at))
             elif line.head != line.was_head or line.waits_at != line.waited_at:
                 moved.append((line.number, *line.head, line.waits_at))
+            # Not before it is written: what moved up and was claimed in the same turn is no work for others.
+            if line.head is not None and line.waits_at is None and not line.was_ready:
+                self._hints.add(Hint.WORK)
         self._known.clear()
         self._pulled.clear()
         ADD_LINE.write(self._sql, new)
