@@ -22,6 +22,7 @@ from tests.runtime.stage import (
     play,
     store_maker,
 )
+from tests.runtime.test_leases import silence
 
 from betimes import (
     CancelAnswer,
@@ -491,6 +492,62 @@ def test_p19_two_schedulers_on_one_file_share_a_limit(tmp_path: Path) -> None:
             assert sum(metrics.completed for metrics in workers) == 20
             await both[0].set_limit("l", 7)
             assert (await both[1].limit("l")).max_running == 7
+
+    clock = VirtualClock()
+    run_virtual(main(clock), clock=clock)
+
+
+def test_p19_a_dead_worker_s_places_are_free_when_its_lease_is_over(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        load = Load()
+        both = two_schedulers(clock, tmp_path, lease=10)
+        tasks = []
+        for name, scheduler in zip(("first", "second"), both, strict=True):
+
+            async def work(name: str = name) -> None:
+                await load.carry(name, 1000 if name == "first" else 1)
+
+            tasks.append(scheduler.task(name="work", limit=Limit("l", 2))(work))
+        async with both[0]:
+            jobs = [await tasks[0].submit() for _ in range(4)]
+            await pass_time(1)
+            assert load.running["first"] == 2
+            silence(both[0])
+            async with both[1]:
+                await pass_time(5)
+                assert load.starts == [0, 0], "until its lease is over, they are its places"
+                assert (await both[1].limit("l")).held == 2
+                await pass_time(30)
+                assert load.peak["second"] == 2
+                assert load.order.count("second") == 4
+                assert [await job.status() for job in jobs] == [COMPLETED] * 4
+                assert (await both[1].limit("l")).held == 0
+            await both[0].stop(timeout=0)
+
+    clock = VirtualClock()
+    run_virtual(main(clock), clock=clock)
+
+
+def test_what_a_stop_gives_back_holds_no_place(store: StoreMaker) -> None:
+    async def main(clock: VirtualClock) -> None:
+        load = Load()
+        scheduler = make_scheduler(clock, store(clock))
+
+        @scheduler.task(limit=Limit("l", 2))
+        async def work() -> None:
+            await load.carry("l", 10)
+
+        async with scheduler.client():
+            await scheduler.submit_many([work.bind() for _ in range(6)])
+        for _ in range(3):
+            await scheduler.start()
+            await pass_time(2)
+            assert load.running["l"] == 2
+            await scheduler.stop(timeout=0)
+            assert load.running["l"] == 0
+        async with scheduler:
+            await scheduler.drain()
+            assert (await held(scheduler, "l"), load.peak["l"]) == (0, 2)
 
     clock = VirtualClock()
     run_virtual(main(clock), clock=clock)

@@ -106,6 +106,7 @@ def test_a_clock_that_is_set_forward_forgets(ahead: int) -> None:
 
 def test_without_a_budget_every_retry_is_let_through() -> None:
     guard = Guard(None, None)
+    guard.started(NOW)
     assert retries(guard, 1000) == 1000
     assert guard.denied == 0
 
