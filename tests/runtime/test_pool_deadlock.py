@@ -21,7 +21,7 @@ from tests.runtime.stage import (
     play,
 )
 
-from betimes import JobHandle, ReasonCode, Scheduler, StoreUnavailable
+from betimes import JobHandle, Limit, Rate, ReasonCode, Scheduler, StoreUnavailable
 from betimes.core.events import Succeeded
 from betimes.ports import ClaimRequest, Report, WorkerInfo
 from betimes.runtime import pool_watch
@@ -563,3 +563,90 @@ def test_a_thread_job_that_blocks_for_a_job_of_its_full_pool_is_named(
     asyncio.run(main())
     assert len(children) == 1
     assert threading.active_count() <= before + 1, "the pool's thread may still be on its way out"
+
+
+# --- with limits
+
+
+class LimitedFamily:
+    """Parents that wait for children, and the limits that both are held to."""
+
+    def __init__(self, scheduler: Scheduler, limit: Limit, child_limit: Limit | None, **options: Any) -> None:
+        self.children: list[JobHandle[None]] = []
+
+        @scheduler.task(limit=child_limit, **options)
+        async def child() -> None: ...
+
+        @scheduler.task(limit=limit)
+        async def parent() -> None:
+            self.children.append(await child.submit())
+            await self.children[-1].result()
+
+        self.parent = parent
+        self.child = child
+
+
+def test_a_parent_that_holds_the_limit_of_its_child_is_named_though_slots_are_free(
+    store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        shared = Limit("l", 2)
+        family = LimitedFamily(stage.scheduler, shared, shared)
+        parents = [await family.parent.submit() for _ in range(2)]
+        await pass_time(10 * LOOK_EVERY_S)
+        (text,) = warnings(caplog)
+        assert text.startswith("2 jobs that hold a slot can never go on")
+        assert f"waits for {family.children[0].id}" in text
+        assert "or the limit more places" in text
+        assert (await stage.scheduler.metrics()).deadlocked == 2
+        await stage.scheduler.set_limit("l", 3)
+        assert [await parent.wait() for parent in parents] == [COMPLETED, COMPLETED]
+        await pass_time(5 * LOOK_EVERY_S)
+        assert (await stage.scheduler.metrics()).deadlocked == 0
+
+    play(scene, store=store)
+
+
+@pytest.mark.parametrize(
+    ("limit", "child_limit", "options"),
+    [
+        (Limit("l", 2), Limit("other", 1), {}),
+        (Limit("l", 2), None, {"rate": Rate("1/h")}),
+        (Limit("l", 9), Limit("l", 9), {}),
+    ],
+)
+def test_a_parent_whose_child_waits_at_another_gate_is_not_named(
+    store: StoreMaker,
+    caplog: pytest.LogCaptureFixture,
+    limit: Limit,
+    child_limit: Limit | None,
+    options: dict[str, Any],
+) -> None:
+    async def scene(stage: Scene) -> None:
+        family = LimitedFamily(stage.scheduler, limit, child_limit, **options)
+
+        @stage.scheduler.task(limit=child_limit)
+        async def neighbour() -> None:
+            await pass_time(60)
+
+        await neighbour.submit()
+        await stage.settle()
+        parents = [await family.parent.submit() for _ in range(2)]
+        assert [await parent.wait() for parent in parents] == [COMPLETED, COMPLETED]
+        assert warnings(caplog) == []
+
+    play(scene, store=store, concurrency=20)
+
+
+def test_parents_that_fill_the_pool_are_named_though_their_children_wait_at_a_limit(
+    store: StoreMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Scene) -> None:
+        family = LimitedFamily(stage.scheduler, Limit("l", 2), Limit("other", 1))
+        parents = [await family.parent.submit() for _ in range(2)]
+        await pass_time(10 * LOOK_EVERY_S)
+        assert len(warnings(caplog)) == 1
+        await parents[0].cancel()
+        assert [await parent.wait() for parent in parents] == [CANCELLED, COMPLETED]
+
+    play(scene, store=store, concurrency=2)

@@ -132,3 +132,25 @@ def test_whoever_is_locked_up_waits_for_nobody_who_goes_on(
         has_slot = (free or going_on) and (free_lanes[job.lane] or job.lane in going_on)
         can_start = bool(has_slot) and not set(job.waits_for) & stuck
         assert (job.seq in answer.starved) == (not can_start)
+
+
+def full(seq: int, *limits: tuple[int, ...]) -> Wanted:
+    """A job that has a slot, but finds limits full, of which these hold all the places."""
+    return Wanted(seq=seq, lane="loop", limits=limits)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "answer"),
+    [
+        ([full(9, (1,))], ({1, 2}, {9})),
+        ([full(9, (1, 2))], ({1, 2}, {9})),
+        ([full(9, (1, 3))], NOBODY),  # the third goes on, and gives its place back
+        ([full(9, (1, 77))], NOBODY),  # of one in another process nothing is known
+        ([full(9, (3,), (2,))], ({1, 2}, {9})),
+        ([full(9)], NOBODY),
+    ],
+)
+def test_whose_limit_is_held_by_those_that_wait_for_it_never_starts(
+    jobs: list[Wanted], answer: tuple[set[int], set[int]]
+) -> None:
+    assert found([holder(1, 9), holder(2, 9), holder(3)], jobs, free=5) == answer

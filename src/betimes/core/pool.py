@@ -1,9 +1,10 @@
 """When a pool is locked up for good: its slots are held by attempts that wait for jobs that need these slots.
 
 A job may await the end of another. Where all slots are held by such waiting jobs, and what they wait for
-needs one of the slots, nobody moves ever again. The question is answered from the side that can be proved:
-whoever can still go on is found first, and the rest cannot. What is not known (a job in another process, or
-one whose state was not looked up) counts as able to go on, so nobody is accused who is only slow.
+needs one of the slots, nobody moves ever again. So it is with the places of a limit. The question is answered
+from the side that can be proved: whoever can still go on is found first, and the rest cannot. What is not
+known (a job in another process, or one whose state was not looked up) counts as able to go on, so nobody is
+accused who is only slow.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 SLOTS_REMEDY = (
-    "Then give the pool more slots (concurrency=, threads=), put the jobs that are waited for into a queue "
-    "with a worker of its own, or chain them with depends_on instead of waiting inside a job."
+    "Then give the pool more slots (concurrency=, threads=), or the limit more places, put the jobs that are "
+    "waited for into a queue with a worker of its own, or chain them with depends_on instead of waiting "
+    "inside a job."
 )
 
 
@@ -40,11 +42,13 @@ class Wanted:
         seq: its version.
         lane: the lane it needs a slot of.
         waits_for: `seq` of the jobs that must end before it is released.
+        limits: for each limit that is full for it, `seq` of all that hold its places.
     """
 
     seq: int
     lane: str
     waits_for: Collection[int] = ()
+    limits: Collection[Collection[int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +102,14 @@ def lockup(
         starting = {
             seq
             for seq, job in starved.items()
-            if is_claiming and free > 0 and free_lanes.get(job.lane, 0) > 0 and not set(job.waits_for) & still
+            if is_claiming and free > 0 and free_lanes.get(job.lane, 0) > 0 and _may_start(job, still)
         }
         for seq in starting:
             del starved[seq]
         if not moving and not starting:
             return Lockup(held=frozenset(held), starved=frozenset(starved))
+
+
+def _may_start(job: Wanted, still: Collection[int]) -> bool:
+    """Say whether none it depends on is among those who may never move, and a place of each limit is not."""
+    return not set(job.waits_for) & set(still) and all(set(held) - set(still) for held in job.limits)

@@ -129,13 +129,13 @@ class PoolWatch:
         return list({job.seq: job for waits in self._waits.values() for job in waits}.values())
 
     def _suspects(self) -> Lockup:
-        """Who could not go on if all they wait for needed a slot here, and what was BLOCKED stayed so."""
+        """Who could not go on if all they wait for needed a slot here, and what is held up stayed so."""
         return self._lockup(
             Wanted(
                 seq=job.seq,
                 lane=job.spec.lane,
                 # Nothing starts that waits for itself. The record may be old: then the store knows better.
-                waits_for=(job.seq,) if job.status is JobStatus.BLOCKED else (),
+                waits_for=(job.seq,) if job.status is JobStatus.BLOCKED or job.gates else (),
             )
             for job in self._awaited()
         )
@@ -171,7 +171,8 @@ class PoolWatch:
             before = await self._before(found) if found.status is JobStatus.BLOCKED else []
             if before or found.status is not JobStatus.BLOCKED:
                 seqs = [other.seq for other in before]
-                wanted.append(Wanted(seq=found.seq, lane=found.spec.lane, waits_for=seqs))
+                limits = await self._full_limits(found) if found.gates else ()
+                wanted.append(Wanted(seq=found.seq, lane=found.spec.lane, waits_for=seqs, limits=limits))
                 todo += before
         return wanted
 
@@ -190,6 +191,12 @@ class PoolWatch:
             return not is_held_up or not is_claiming
 
         return waits_for_us_alone
+
+    async def _full_limits(self, job: Job) -> list[list[int]]:
+        """Return who holds the places of each limit that is full for a job, where all of them are known."""
+        views = await self._store.gates(job.gates)
+        full = [view for view in views if view.held and view.held >= view.terms.max_running]
+        return [[seq for _, seq, _ in view.holders] for view in full if len(view.holders) == view.held]
 
     async def _before(self, job: Job) -> list[Job]:
         """Return the jobs that must end before a BLOCKED one is released, as far as they can be found."""
