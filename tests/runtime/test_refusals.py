@@ -70,11 +70,16 @@ def test_the_schedulers_options_are_checked_and_named(tmp_path: Path) -> None:
         ({"concurrency": 100_001}, "concurrency is 100001"),
         ({"threads": 0}, "threads is 0"),
         ({"threads": "4"}, "threads is '4'"),
+        ({"processes": 0}, "processes is 0"),
+        ({"processes": True}, "processes is True"),
         ({"queues": "mail"}, "queues is 'mail'"),
         ({"queues": []}, "queues is empty"),
         ({"queues": [""]}, "queues must be text"),
         ({"queues": 3}, "queues is 3"),
-        ({"queues": {"default": 9}}, "queues is {'default': 9}"),
+        ({"queues": {}}, "queues is empty"),
+        ({"queues": {"default": 0}}, "the share of queue 'default' is 0"),
+        ({"queues": {"default": "9"}}, "the share of queue 'default' is '9'"),
+        ({"queues": {3: 9}}, "queues must be text"),
         ({"lease": 0}, "lease must be more than zero"),
         ({"lease": -1}, "lease must not be negative"),
         ({"lease": "soon"}, "lease='soon' is no duration"),
@@ -168,7 +173,11 @@ def test_a_tasks_options_are_checked_and_named() -> None:
         ({"keep": -1}, "keep must not be negative"),
         ({"delivery": "exactly_once"}, "delivery is 'exactly_once'; it is 'at_least_once' or 'at_most_once'"),
         ({"executor": "thraed"}, "executor is 'thraed'.*did you mean 'thread'"),
-        ({"executor": "process"}, "executor is 'process'; it is one of 'loop', 'thread'"),
+        ({"executor": "process"}, "cannot run with executor='process'.* it is a coroutine function"),
+        ({"limit": 5}, "limit is 5; write limit=Limit"),
+        ({"rate": "10/s"}, "rate is '10/s'; write rate=Rate"),
+        ({"retry_budget": 0.1}, "retry_budget is 0.1; write retry_budget=RetryBudget"),
+        ({"breaker": 5}, "breaker is 5; write breaker=CircuitBreaker"),
         ({"executor": 3}, "executor is 3"),
         ({"tags": "one"}, r"tags takes several texts: write tags=\['one'\]"),
         ({"tags": [3]}, "tags must be text"),
@@ -254,7 +263,7 @@ def test_case_068_lambdas_and_the_like_need_a_name_and_then_run() -> None:
         handles = [await task.submit(*call) for task, call in zip(tasks, calls, strict=True)]
         results = [await handle.result() for handle in handles]
         assert results == [2, 2, 5, None]
-        with pytest.raises(ConfigurationError, match="executor is 'process'"):
+        with pytest.raises(ConfigurationError, match=r"executor='process'.* it is a lambda"):
             untyped_task(stage.scheduler)(executor="process", name="late")(lambda: 1)
 
     play(scene)
