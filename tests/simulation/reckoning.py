@@ -78,6 +78,10 @@ class Reckoning:
         # The latest that the clock has ever shown.
         self._latest = 0
 
+    def clock_is_set(self) -> None:
+        """The clock is about to be set."""
+        self._latest = max(self._latest, self.now())
+
     def change(self, event: JobEvent, cause: Cause, holder: str | None = None) -> None:
         """Follow a transition that the store announced."""
         if event.seq not in self.lives:

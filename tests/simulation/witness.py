@@ -274,6 +274,7 @@ class Witness:
 
     def clock_is_set(self, seconds: float) -> None:
         """The clock is about to be set."""
+        self.model.clock_is_set()
         self.gates.clock_is_set(seconds)
         if self.outcomes.budgets is not None:
             self.outcomes.budgets.clock_is_set(seconds, self.model.now())
