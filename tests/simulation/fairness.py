@@ -109,7 +109,7 @@ class Tenants:
                 self.passed_over(tenant, waiting)
         busy = set(heads) - set(self._passed_over) - set(self._gaps)
         # What has started before keeps the place that it had then, and takes no new one.
-        is_first = not claimed.is_claimed and not claimed.rounds
+        is_first = not claimed.is_claimed and not claimed.has_old_place
         self._reached = max(self._reached, claimed.sort_key)
         length = self._windows.step(busy, {claimed.tenant or "": 1} if is_first else {})
         self._tally[Met.SHARED_BY_TENANTS] += length >= LONG

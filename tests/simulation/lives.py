@@ -35,6 +35,7 @@ class Life:
         tenant: whose share it takes; None: there are no shares.
         default_attempts: how many its task gives it.
         is_placed: under fair share, whether its place in the order is known.
+        has_old_place: whether it was taken back into a place that it had before.
         finals: each final status it has had.
     """
 
@@ -64,6 +65,7 @@ class Life:
     tenant: str | None = None
     default_attempts: int = 1
     is_placed: bool = False
+    has_old_place: bool = False
 
     @property
     def max_attempts(self) -> int:
@@ -80,6 +82,7 @@ class Life:
     def reopen(self, at: Micros) -> None:
         """Begin a new round, on an operator's word: with fresh budgets, and whatever it once waited for."""
         self.rounds += 1
+        self.has_old_place = self.is_placed
         self.used = self.crashes = 0
         self.earliest = at
         self.is_lost = self.is_cancel_asked = self.is_superseded = False
