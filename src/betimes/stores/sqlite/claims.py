@@ -17,9 +17,6 @@ from betimes.stores.sqlite.turn import Turn
 
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 
-ROUNDS = 10
-"""How often one claim begins anew because its own lines made room for others."""
-
 READY_QUEUES = statement("ready_queues")
 READY_LINE_QUEUES = statement("ready_line_queues")
 PAUSED_QUEUES = statement("paused_queues")
@@ -104,23 +101,13 @@ class Claim:
         return [queue for queue in dict.fromkeys(queues) if queue not in paused]
 
     def _pick(self) -> list[Job]:
-        """Take jobs from lines, too; who could not go on may have made room for others, so look again."""
+        """Take jobs from lines, too, or as the shares of queues say."""
         turn, request = self._turn, self._request
         dealer = None if request.shares is None else request.shares.dealer()
-        jobs: list[Job] = []
-        for _ in range(ROUNDS):
-            picking = Picking(self._places(), self._free, dealer)
-            rows = picking.pick(turn, request.limit - len(jobs))
-            jobs += self._start(sorted(rows, key=_rank))
-            turn.lines.is_claim_ahead = turn.lines.moved_up = False
-            turn.lines.settle()
-            self.is_cut = picking.is_cut
-            if len(jobs) >= request.limit or not turn.lines.moved_up or not any(self._free.values()):
-                break
-        else:
-            self.is_cut = True
-        jobs.sort(key=lambda job: (job.sort_key, job.seq))
-        return jobs
+        picking = Picking(self._places(), self._free, dealer)
+        rows = picking.pick(turn, request.limit)
+        self.is_cut = picking.is_cut
+        return self._start(sorted(rows, key=_rank))
 
     def _places(self) -> list[Place]:
         turn = self._turn

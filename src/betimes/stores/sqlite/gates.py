@@ -68,9 +68,13 @@ def _token_after(gate: Gate, free: int) -> Micros:
 
 
 class Gates:
-    """Reads gates when they are asked for, and remembers which ones are to be written."""
+    """Reads gates when they are asked for, and remembers which ones are to be written.
 
-    __slots__ = ("_again", "_gates", "_held", "_now", "_rules", "_specs", "_sql", "_stirred")
+    Attributes:
+        opened: those that time has opened since somebody looked; to be taken off by whoever lets others up.
+    """
+
+    __slots__ = ("_again", "_gates", "_held", "_now", "_rules", "_specs", "_sql", "_stirred", "opened")
 
     def __init__(self, sql: sqlite3.Connection, specs: Specs, now: Micros) -> None:
         self._sql = sql
@@ -80,6 +84,7 @@ class Gates:
         self._rules: dict[str, GateTerms] = {}
         self._held: Counter[str] | None = None
         self._stirred: set[str] = set()
+        self.opened: set[str] = set()
         self._again: set[str] = set()
 
     def __getitem__(self, key: str) -> Gate:
@@ -106,9 +111,11 @@ class Gates:
             self._read_times(timed)
 
     def _read_times(self, keys: Collection[str]) -> None:
-        for key, full_at, tripped_at in self._sql.execute(GATE_ROWS, (array(keys),)):
+        for key, full_at, tripped_at, opens_at in self._sql.execute(GATE_ROWS, (array(keys),)):
             gate = self._gates[key]
             gate.full_at, gate.tripped_at = full_at, tripped_at
+            if opens_at is not None and opens_at <= self._now:
+                self.opened.add(key)
             if gate.heed(self._now):
                 self._stirred.add(key)
 

@@ -60,8 +60,8 @@ class Line:
         head: where its first job stands; None: nobody is left.
         waits_at: the gate at which it waits; None: at none.
         was_head, waited_at: what its row says.
+        stood: where its first job stood when it was routed last; None: it waited then.
         is_claimed_from: whether the turn's claim has taken some of its jobs.
-        has_let_up: whether those behind it have moved up already, since it is worse off.
     """
 
     number: int | None
@@ -71,21 +71,14 @@ class Line:
     waits_at: str | None
     was_head: Rank | None
     waited_at: str | None
+    stood: Rank | None
     is_claimed_from: bool = False
-    has_let_up: bool = False
 
-    @property
-    def was_ready(self) -> bool:
-        """Whether its row says that it waits nowhere."""
-        return self.number is not None and self.waited_at is None
-
-    @property
-    def has_room_behind(self) -> bool:
-        """Whether it is worse off than its row says, so that those behind it are to move up."""
-        if not self.was_ready or self.is_claimed_from or self.has_let_up:
-            return False
-        assert self.was_head is not None, "a line that has a row has had a first job"
-        return self.waits_at is not None or self.head is None or self.head > self.was_head
+    def route(self, waits_at: str | None) -> bool:
+        """Have it wait there; return whether it is worse off than before: those behind may move up."""
+        stood, self.stood = self.stood, self.head if waits_at is None else None
+        self.waits_at = waits_at
+        return stood is not None and not self.is_claimed_from and (self.stood is None or self.stood > stood)
 
 
 class Lines:
@@ -94,18 +87,16 @@ class Lines:
     Attributes:
         gates: the gates that it looks at.
         is_claim_ahead: whether a claim comes next, so that nothing need be written before.
-        moved_up: whether a line that waited has moved up to where it waits nowhere.
     """
 
     __slots__ = (
-        "_freed", "_hints", "_known", "_moves", "_opened", "_pulled", "_pulls", "_specs", "_sql", "_touched",
-        "gates", "is_claim_ahead", "moved_up",
+        "_freed", "_hints", "_known", "_moves", "_opened", "_pulled", "_pulls", "_risen", "_specs", "_sql",
+        "_touched", "gates", "is_claim_ahead",
     )  # fmt: skip
 
     def __init__(self, sql: sqlite3.Connection, specs: Specs, *, now: Micros, hints: set[Hint]) -> None:
         self.gates = Gates(sql, specs, now)
         self.is_claim_ahead = False
-        self.moved_up = False
         self._sql = sql
         self._specs = specs
         self._hints = hints
@@ -115,7 +106,8 @@ class Lines:
         self._freed = False
         self._moves = 0
         self._pulls: Counter[Pull] = Counter()
-        self._pulled: set[Pull] = set()
+        self._pulled: Counter[Pull] = Counter()
+        self._risen: list[Line] = []
 
     # what happens to lines
 
@@ -135,14 +127,21 @@ class Lines:
         self._known[line.name] = line
 
     def set_aside(self, line: Line) -> None:
-        """Note that one of a line's gates is closed, whatever its row says."""
-        self._known[line.name] = line
+        """Have a line wait, one of whose gates is closed, whatever its row says."""
+        self._route([line])
 
     def pass_over(self, line: Line) -> None:
-        """Let the next one of each gate move up, although this line stays: it has nobody for who claims."""
+        """Let the next of each gate move up, although this line stays: who claims cannot have its first."""
         self._known[line.name] = line
         for key in line.keys:
             self._pulls[key, line.name[0], line.name[1]] += 1
+
+    def rise(self) -> list[Line]:
+        """Let move up whoever may, and return these lines: of the queue and lane that is claimed from."""
+        self._risen = []
+        while self._pulls:
+            self._move_up(set())
+        return self._risen
 
     def open(self, keys: Iterable[str]) -> None:
         """Note that gates may let more pass than before."""
@@ -175,7 +174,8 @@ class Lines:
         if name in self._known:
             return None
         head = (key, seq)
-        return Line(number, name, self._specs.gates(text), head, waits_at, head, waits_at)
+        stood = head if waits_at is None else None
+        return Line(number, name, self._specs.gates(text), head, waits_at, head, waits_at, stood)
 
     # settling
 
@@ -190,8 +190,10 @@ class Lines:
             lines += [line for name, line in self._known.items() if name not in touched]
         if lines:
             self._route(lines)
-        while self._opened or self._pulls:
-            self._move_up()
+        while self._opened or self._pulls or self.gates.opened:
+            opened = self._opened | self.gates.opened
+            self._opened, self.gates.opened = set(), set()
+            self._move_up(opened)
         if not self.is_claim_ahead:
             self._write()
             self.gates.write()
@@ -206,7 +208,10 @@ class Lines:
             if line is None:
                 was_head = None if number is None else (was_key, was_seq)
                 keys = self._specs.gates(name[2])
-                line = Line(number, name, keys, None, waited_at, was_head, waited_at)
+                stood = was_head if waited_at is None else None
+                line = Line(number, name, keys, None, waited_at, was_head, waited_at, stood)
+                if waited_at is not None:
+                    self._pulled[waited_at, name[0], name[1]] += 1
             line.head = None if seq is None else (key, seq)
             lines.append(line)
         return lines
@@ -216,20 +221,18 @@ class Lines:
         gates, known = self.gates, self._known
         gates.load(key for line in lines for key in line.keys)
         for line in lines:
-            line.waits_at = None if line.head is None else gates.first_closed(line.keys)
-            if line.waits_at is not None:
-                gates.stir(line.waits_at)
-            if line.has_room_behind:
-                line.has_let_up = True
+            known[line.name] = line
+            waits_at = None if line.head is None else gates.first_closed(line.keys)
+            if waits_at is not None:
+                gates.stir(waits_at)
+            if line.route(waits_at):
                 queue, lane, _ = line.name
                 for key in line.keys:
-                    if key != line.waits_at:
+                    if key != waits_at:
                         self._pulls[key, queue, lane] += 1
-            known[line.name] = line
 
-    def _move_up(self) -> None:
+    def _move_up(self, opened: set[str]) -> None:
         """Move up as many lines as were asked for, and as each gate that has opened lets pass."""
-        opened, self._opened = self._opened, set()
         pulls, self._pulls = self._pulls, Counter()
         keys = opened | {key for key, _, _ in pulls}
         firsts = LINE_PLACES.read(self._sql, (array(keys),))
@@ -237,36 +240,37 @@ class Lines:
         gates.load({row[6] for row in firsts})
         by_count: dict[int, list[Row]] = {}
         for row in firsts:
-            key = row[6]
-            count = gates.free((key,), UP_LIMIT if key in opened else pulls[key, row[1], row[2]])
+            pull = key, _, _ = row[6], row[1], row[2]
+            count = gates.free((key,), UP_LIMIT if key in opened else pulls[pull])
             if count and self._moves >= MOVES_LIMIT:
                 gates.look_again(key)
             elif count:
-                by_count.setdefault(count, []).append(row)
+                by_count.setdefault(count + self._pulled[pull], []).append(row)
         for count, rows in by_count.items():
             self._pull(rows, count)
 
     def _pull(self, firsts: Sequence[Row], count: int) -> None:
-        """Move up the first lines that wait at gates, at most so many of each; these are the very first."""
+        """Move up the first lines that wait at gates, by what the file says.
+
+        Args:
+            firsts: the rows of the very first of each gate, queue and lane.
+            count: how many of each to read; those that have moved before are among them.
+        """
         places = [(key, queue, lane) for _, queue, lane, _, _, _, key in firsts]
-        rows = firsts
-        if not self._pulled.isdisjoint(places):
-            self._write()  # or the file would name the same lines again
-            rows = WAITING_LINES.read(self._sql, (array(places), count))
-        elif count > 1:
-            rows = WAITING_LINES.read(self._sql, (array(places), count))
-        self._pulled.update(places)
-        self._moves += len(rows)
+        rows = firsts if count == 1 else WAITING_LINES.read(self._sql, (array(places), count))
         lines = [line for row in rows if (line := self.line_of(row)) is not None]
+        self._moves += len(lines)
         self._route(lines)
         for line in lines:
             assert line.waited_at is not None, "it was read because it waits"
+            pull = line.waited_at, line.name[0], line.name[1]
+            self._pulled[pull] += 1
             self.gates.stir(line.waited_at)
-            self.moved_up = self.moved_up or line.waits_at is None
-            if line.waits_at is not None and line.waits_at != line.waited_at:
+            if line.waits_at is None:
+                self._risen.append(line)
+            elif line.waits_at != line.waited_at:
                 # It waits at another gate now: those behind it are next. More than needed do no harm.
-                queue, lane, _ = line.name
-                self._pulls[line.waited_at, queue, lane] += 2
+                self._pulls[pull] += 2
 
     def _write(self) -> None:
         """Write the lines that are not as their rows say."""
@@ -282,7 +286,8 @@ class Lines:
             elif line.head != line.was_head or line.waits_at != line.waited_at:
                 moved.append((line.number, *line.head, line.waits_at))
             # Not before it is written: what moved up and was claimed in the same turn is no work for others.
-            if line.head is not None and line.waits_at is None and not line.was_ready:
+            has_waited = line.number is None or line.waited_at is not None
+            if has_waited and line.head is not None and line.waits_at is None:
                 self._hints.add(Hint.WORK)
         self._known.clear()
         self._pulled.clear()

@@ -113,10 +113,14 @@ class Place:
 
     def _set_aside(self, line: Line, left: list[int]) -> None:
         """Have a line wait at the gate that is closed to it; if these become too many, go no further."""
-        if not line.is_claimed_from:
-            self._turn.lines.set_aside(line)
-            left[0] -= 1
-            self.is_cut = left[0] <= 0
+        if line.is_claimed_from:
+            return
+        lines = self._turn.lines
+        lines.set_aside(line)
+        if len(line.keys) > 1:  # at its other gates the next one is as good
+            self._add(lines.rise())
+        left[0] -= 1
+        self.is_cut = left[0] <= 0
 
     def _plain_head(self) -> Rank | None:
         if self._index >= len(self._plain):
@@ -140,13 +144,19 @@ class Place:
                 open_ones.append(line)
             else:
                 self._set_aside(line, left)
-        if not open_ones:
-            return
-        for line, ranks in zip(open_ones, self._read_jobs(open_ones), strict=True):
-            if ranks:
-                heappush(self._lines, (ranks.pop(), line, ranks))
-            else:  # all who are in it are held back, or have expired
-                lines.pass_over(line)
+        self._add(open_ones)
+
+    def _add(self, lines: Sequence[Line]) -> None:
+        """Add lines that wait nowhere to those picked from."""
+        while lines:
+            is_passed_over = False
+            for line, ranks in zip(lines, self._read_jobs(lines), strict=True):
+                if self._is_selective and (not ranks or ranks[-1] != line.head):
+                    self._turn.lines.pass_over(line)  # its first is held back, or has expired
+                    is_passed_over = True
+                if ranks:
+                    heappush(self._lines, (ranks.pop(), line, ranks))
+            lines = self._turn.lines.rise() if is_passed_over else ()
 
     def _read_jobs(self, lines: Sequence[Line], *, behind: Rank = BEFORE_ALL) -> list[list[Rank]]:
         """Read the places of the next jobs of lines, last first: those that may be taken, and one more."""
