@@ -61,7 +61,8 @@ class Arrivals:
             seq=seq,
             id=job.id,
             spec=job.spec,
-            sort_key=record.sort_key,
+            # Under fair share it is the store that gives it.
+            sort_key=record.sort_key if self.model.has_tenants else job.sort_key,
             expires_at=job.expires_at,
             status=BLOCKED,
             earliest=job.run_at,
