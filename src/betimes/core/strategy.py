@@ -131,8 +131,8 @@ class FairShareStrategy(SchedulingStrategy):
 
     Tenants are told apart by an argument of the jobs. Over any time in which two of them have jobs waiting,
     the starts they get are in proportion to their weights, to within one job; a flood of one delays nobody
-    else's first job by more than one round; who was idle gets no credit. Within a tenant the order is that of becoming
-    ready. A job gets its place when it first becomes ready, from the store (`core.shares`).
+    else's first job by more than one round; who was idle gets no credit. Within a tenant the order is that of
+    becoming ready. A job gets its place when it first becomes ready, from the store (`core.shares`).
 
     The weights may be changed at any time: they hold for the jobs that become ready from then on.
 
