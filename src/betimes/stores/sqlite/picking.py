@@ -38,7 +38,7 @@ class Place:
 
     __slots__ = (
         "_hold", "_index", "_is_selective", "_lines", "_lines_at_once", "_plain", "_read_to", "_room",
-        "_turn", "_whole", "is_cut", "lane", "queue",
+        "_to_read", "_turn", "is_cut", "lane", "queue",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +64,8 @@ class Place:
         # one, last first.
         self._lines: list[tuple[Rank, Line, list[Rank]]] = []
         self._lines_at_once = LINES_AT_FIRST
-        self._whole: set[LineKey] = set()
+        # How many jobs of a line to look at next; 0: there are no more.
+        self._to_read: dict[LineKey, int] = {}
         self._read_to = BEFORE_ALL if has_lines else BEHIND_ALL
 
     def head(self, left: list[int]) -> Rank | None:
@@ -96,7 +97,7 @@ class Place:
         rank, line, behind = self._lines[0]
         lines = self._turn.lines
         lines.gates.charge(line.keys)
-        if not behind and line.name not in self._whole:
+        if not behind and self._to_read[line.name]:
             behind = self._read_jobs([line], behind=rank)[0]
         head = behind.pop() if behind else None
         if head is None:
@@ -159,10 +160,15 @@ class Place:
             lines = self._turn.lines.rise() if is_passed_over else ()
 
     def _read_jobs(self, lines: Sequence[Line], *, behind: Rank = BEFORE_ALL) -> list[list[Rank]]:
-        """Read the places of the next jobs of lines, last first: those that may be taken, and one more."""
+        """Read the places of the next jobs of lines, last first.
+
+        Of a line alone all that may be taken, and the one after; of each of several, first two, then more.
+        """
         turn = self._turn
-        free = max(turn.lines.gates.free(line.keys, self._room) for line in lines)
-        most = 1 + min(free, max(1, 4 * self._room // len(lines)))
+        most = 2
+        if len(lines) == 1:
+            may_pass = 1 + turn.lines.gates.free(lines[0].keys, self._room)
+            most = min(may_pass, self._to_read.get(lines[0].name, may_pass))
         texts = array([line.name[2] for line in lines])
         values = (self.queue, self.lane, texts, *behind, most)
         if self._is_selective:
@@ -174,8 +180,7 @@ class Place:
             ranks = [(sort_key, seq) for sort_key, seq in row]
             ranks.sort(reverse=True)
             found.append(ranks)
-            if len(ranks) < most:
-                self._whole.add(line.name)
+            self._to_read[line.name] = 0 if len(ranks) < most else 4 * most
         return found
 
 
