@@ -108,7 +108,11 @@ class Stage:
 async def opened(processes: int = 2, **options: Any) -> AsyncIterator[Stage]:
     scheduler = Scheduler(processes=processes, **{"grace": 20, "watchdog": None, "concurrency": 60} | options)
     async with scheduler:
-        yield Stage(scheduler)
+        try:
+            yield Stage(scheduler)
+        except BaseException:
+            await scheduler.stop(cancel_running=True, timeout=1)  # a test that failed is not waited for
+            raise
 
 
 def play(scene: Callable[[Stage], Coroutine[Any, Any, None]], **options: Any) -> None:

@@ -19,13 +19,14 @@ from betimes import JobStatus
 @pytest.mark.parametrize(
     ("fn", "args", "words"),
     [
-        (jobs.kill_self, (signal.SIGKILL,), "killed by SIGKILL"),
-        (jobs.kill_self, (signal.SIGSEGV,), "killed by SIGSEGV"),
+        (jobs.kill_self, (int(signal.SIGKILL),), "killed by SIGKILL"),
+        (jobs.kill_self, (int(signal.SIGSEGV),), "killed by SIGSEGV"),
         (jobs.crash, (), "killed by SIGSEGV"),
         (jobs.leave, (0,), "exit code 0"),
         (jobs.leave, (7,), "exit code 7"),
         (jobs.run_out_of_files, (), "closed the pipe"),
         (jobs.write_into_every_pipe, (), "has written into its pipe"),
+        (jobs.cut_then_crash, (), "killed by SIGSEGV"),
     ],
 )
 def test_p22_a_dying_process_costs_only_the_job_that_was_in_it(
@@ -165,7 +166,7 @@ def test_the_retry_policy_knows_the_errors_of_another_process() -> None:
             assert (await job.info()).attempt == attempts
         snoozed = await stage.submit(jobs.snooze)
         async with asyncio.timeout(40):
-            while await snoozed.status() is not JobStatus.DELAYED:
+            while await snoozed.status() is not JobStatus.DELAYED:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
 
     play(scene)

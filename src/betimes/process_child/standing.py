@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from betimes.clock import monotonic_s
 from betimes.core.log import INFO
-from betimes.executors.process.frames import FromChild, Logged, Progressed
+from betimes.executors.process.frames import MOST_LOGGED, FromChild, Logged, Progressed
 
 if TYPE_CHECKING:
     from betimes.core.job import Micros
@@ -77,7 +77,7 @@ class StandIn:
 
     def write_log(self, text: str, *, source: str = "log", level: int = INFO) -> None:
         """Add lines to the job's log; from any thread."""
-        storable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        storable = text[:MOST_LOGGED].encode("utf-8", "backslashreplace").decode("utf-8")
         self._say(Logged(self._request, storable, source, level))
 
     def _say(self, message: FromChild) -> None:

@@ -143,6 +143,10 @@ class Child:
         numbers = self._outbox.withdraw()
         while self.read():
             pass
+        if self._is_garbled:
+            # Whatever came after the first one may have begun, and even ended: nobody will ever know. None of
+            # them may start only once, since such a run never waits behind another; so they run again.
+            numbers.update([entry.number for entry in self.inside][1:])
         back = [entry.run for entry in self.inside if entry.number in numbers]
         rest = [entry for entry in self.inside if entry.number not in numbers]
         self.inside.clear()  # the same object: `Printed` looks at it
@@ -180,7 +184,9 @@ class Child:
         try:
             for body in self._frames.feed(data):
                 self._hear(body, ended)
-        except (msgspec.MsgspecError, LookupError, UnicodeError):
+        except (msgspec.MsgspecError, LookupError, ValueError):
+            self._is_garbled = True
+        if self._is_garbled or self._frames.is_broken:
             # A job has written into our pipe: nothing that comes after it can be made sense of.
             self._is_garbled = True
             self._loop.remove_reader(self._channel.answers)
@@ -207,6 +213,8 @@ class Child:
         elif type(message) is Ready:
             self.is_ready = True
             self._patience.cancel()
+            for printed in self._printed:
+                printed.is_early = False
             self._owner.ready(self)
         else:
             assert isinstance(message, Logged | Progressed)

@@ -30,6 +30,12 @@ look into that pipe (odd: it is looking), and how many bytes it has taken out of
 
 TICKET_BYTES = 8
 LENGTH_BYTES = 4
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The longest frame: arguments and results are bounded, and so are log lines."""
+
+MOST_LOGGED = 1024 * 1024
+"""Characters of one text for a job's log that cross; the end of a longer one is left out."""
 STREAMS = ("stdout", "stderr")
 
 LOST_PIPE = 113
@@ -121,12 +127,17 @@ def mark_of(token: str) -> bytes:
 
 
 class FrameReader:
-    """Puts the pieces that come out of a pipe together to frames."""
+    """Puts the pieces that come out of a pipe together to frames.
 
-    __slots__ = ("_rest",)
+    Attributes:
+        is_broken: what follows the last frame is none: somebody else has written into the pipe.
+    """
+
+    __slots__ = ("_rest", "is_broken")
 
     def __init__(self) -> None:
         self._rest = bytearray()
+        self.is_broken = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next piece, and return the bodies of the frames that are complete."""
@@ -136,6 +147,9 @@ class FrameReader:
         while end - at >= LENGTH_BYTES:
             begin = at + LENGTH_BYTES
             stop = begin + int.from_bytes(rest[at:begin], "little")
+            if stop - begin > MOST_BYTES:
+                self.is_broken = True
+                break
             if stop > end:
                 break
             bodies.append(bytes(rest[begin:stop]))

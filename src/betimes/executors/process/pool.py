@@ -190,12 +190,11 @@ class Pool:
         """Return the child to take this run: one with nothing in it, or, ahead of time, with little in it."""
         best: Child | None = None
         for child in self._children:
-            if (
-                child.is_ready
-                and not child.is_leaving
-                and (best is None or len(child.inside) < len(best.inside))
-            ):
-                best = child
+            if child.is_ready and not child.is_leaving:
+                if not child.inside:
+                    return child
+                if best is None or len(child.inside) < len(best.inside):
+                    best = child
         if best is None or len(best.inside) >= self._depth or run.job.spec.at_most_once:
             return None
         return best if self._has_all() else None

@@ -48,6 +48,9 @@ class Printed:
         words: the shared page.
         mark: what begins a mark.
         inside: the requests that are in the child, in order; the owner changes it.
+
+    Attributes:
+        is_early: the child has not started yet.
     """
 
     def __init__(
@@ -56,7 +59,8 @@ class Printed:
         self._fd = fd
         self._source = STREAMS[stream]
         self._words = words
-        self._looks, self._taken = LOOKS[stream], TAKEN[stream]
+        self._looks_at, self._taken_at = LOOKS[stream], TAKEN[stream]
+        self._looks = self._taken = 0
         self._mark = mark
         self._inside = inside
         self._held = bytearray()
@@ -64,6 +68,7 @@ class Printed:
         self._left = MOST_PRINTED
         self._left_out = 0
         self._tail = b""
+        self.is_early = True
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -90,15 +95,15 @@ class Printed:
 
     def read(self) -> bool:
         """Read one chunk; False if there is none."""
-        words, looks = self._words, self._looks
-        words[looks] += 1
+        # The counts are ours; the page only shows them, since a job may write there whatever it likes.
+        self._words[self._looks_at] = self._looks = self._looks + 1
         try:
             data = os.read(self._fd, CHUNK)
-            words[self._taken] += len(data)
+            self._words[self._taken_at] = self._taken = self._taken + len(data)
         except BlockingIOError:
             return False
         finally:
-            words[looks] += 1
+            self._words[self._looks_at] = self._looks = self._looks + 1
         if not data:
             self._stop()
             return False
@@ -127,7 +132,8 @@ class Printed:
             return
         sure = self._without_mark()
         if not self._inside:
-            del held[:sure]  # nobody's: of a thread that a job has left behind, say
+            # It is nobody's: of a thread that a job has left behind, say. Or it says why there is no start.
+            del held[: max(0, sure - TAIL) if self.is_early else sure]
             return
         end = held.rfind(b"\n", 0, sure) + 1
         if not end and sure > _LONGEST_LINE:
