@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from betimes import JobStatus
 from tests.system import process_jobs as jobs
 from tests.system.process_stage import Stage, is_gone, play, wait_until
+
+from betimes import JobStatus
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,17 +83,13 @@ def test_case_074_a_process_inherits_no_file_of_ours(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
 
     async def scene(stage: Stage) -> None:
-        del stage
-
-    async def main(stage: Stage) -> None:
         with (tmp_path / "held").open("w") as held:
             os.set_inheritable(held.fileno(), True)
             names = await stage.run(jobs.files)
         assert not any(str(tmp_path) in name for name in names)
         assert not any("socket" in name for name in names)
 
-    play(scene)
-    play(main, store=str(path))
+    play(scene, store=str(path))
 
 
 def test_case_078_context_variables_do_not_leak_from_job_to_job_in_a_process() -> None:
@@ -257,7 +253,8 @@ for fn in (lambda: 1, outer(), C().method, C(), partial(lambda: 1), partial(top)
     try:
         scheduler.task(name="t", executor="process")(fn)
     except ConfigurationError as error:
-        print("refused", getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__name__", "") in str(error))
+        name = getattr(fn, "__name__", type(fn).__name__)
+        print("refused", name, name in str(error))
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
