@@ -108,6 +108,28 @@ def plan(sql: sqlite3.Connection, query: str, values: list[object]) -> str:
         ("schedules_by_id", ["[]"], "PRIMARY KEY (id=?)"),
         ("standing_schedules", ["[]"], "PRIMARY KEY (id=?)"),
         ("following_schedules", ["[]"], "PRIMARY KEY (id=?)"),
+        ("line_states", ["[]"], "betimes_job_line (queue=? AND lane=? AND gates=?)"),
+        ("line_states", ["[]"], "betimes_line_of (queue=? AND lane=? AND gates=?)"),
+        ("next_in_lines", ["q", "loop", "[]", 0, 0, 5], "betimes_job_line (queue=? AND lane=? AND gates=?"),
+        (
+            "claimable_in_lines",
+            ["q", "loop", "[]", 0, 0, 5, 0, "[]"],
+            "betimes_job_line (queue=? AND lane=? AND gates=?",
+        ),
+        ("first_in_line", ["q", "loop", "[]", 5], "betimes_job_line (queue=? AND lane=? AND gates=?)"),
+        ("ahead_in_line", ["q", "loop", "[]", 0, 0, 5], "betimes_job_line (queue=? AND lane=? AND gates=?"),
+        ("ready_lines", ["q", "loop", 0, 0, 5], "betimes_line_ready (queue=? AND lane=?"),
+        ("ready_lines_before", ["q", "loop", 0, 0, 5], "betimes_line_ready (queue=? AND lane=?"),
+        ("waiting_lines", ["[]", 5], "betimes_line_waiting (waits_at=? AND queue=? AND lane=?)"),
+        ("line_places", ["[]"], "betimes_line_waiting (waits_at=? AND queue>?)"),
+        ("gates_waited_at", ["[]"], "betimes_line_waiting (waits_at=?)"),
+        ("gates_due", [0, 5], "betimes_gate_opens (opens_at>? AND opens_at<?)"),
+        ("gate_rows", ["[]"], "PRIMARY KEY (key=?)"),
+        ("rules", ["[]"], "PRIMARY KEY (rule=?)"),
+        ("gates_held_by", ["w"], "betimes_job_running (worker=?)"),
+        ("finishes", ["[]"], "PRIMARY KEY (name=?)"),
+        ("fences", ["[]"], "INTEGER PRIMARY KEY (rowid=?)"),
+        ("log", [1, 0, 5], "PRIMARY KEY (seq=? AND number>?)"),
     ],
 )
 def test_a_hot_query_goes_by_its_index_and_sorts_nothing(
@@ -120,14 +142,16 @@ def test_a_hot_query_goes_by_its_index_and_sorts_nothing(
         assert "TEMP B-TREE FOR ORDER BY" not in steps
 
 
-@pytest.mark.parametrize("name", ["next_at", "ready_queues", "next_fire"])
+@pytest.mark.parametrize("name", ["next_at", "ready_queues", "next_fire", "ready_line_queues"])
 def test_a_look_at_what_comes_first_reads_an_index_s_end(sql: sqlite3.Connection, name: str) -> None:
     steps = plan(sql, statement(name), [])
-    assert re.search("SEARCH betimes_(job|schedule)", steps)
-    assert not re.search(r"SCAN betimes_(job|schedule)(?! USING (COVERING )?INDEX)", steps)
+    assert re.search("SEARCH betimes_(job|schedule|line)", steps)
+    assert not re.search(r"SCAN betimes_(job|schedule|line|gate)(?! USING (COVERING )?INDEX)", steps)
 
 
-@pytest.mark.parametrize("name", ["finish_job", "update_job", "claim_job", "move_schedule_on"])
+@pytest.mark.parametrize(
+    "name", ["finish_job", "update_job", "claim_job", "move_schedule_on", "move_line", "order_job"]
+)
 def test_rows_that_are_written_together_are_found_by_number(sql: sqlite3.Connection, name: str) -> None:
     text = statement(name)
     steps = plan(sql, text, [None] * text.count("?"))
