@@ -300,16 +300,11 @@ class StoreMachine(RuleBasedStateMachine):
             assert (exchange.steps[0] is not None) == self.model.is_repeated(row, fence)
         self.model.pass_time()
 
-    def under_lease(self) -> list[Taken]:
-        """The claims that still count, of workers that nobody has rescued from."""
-        rows = self.model.rows
-        return [one for one in self.running() if rows[one.job.seq].worker not in self.rescued]
-
-    @precondition(lambda self: self.under_lease())
+    @precondition(lambda self: self.running())
     @rule(pick=picks, delay=delays)
     def time_out(self, pick: int, delay: int | None) -> None:
         """Record a timeout while the code runs on."""
-        running = self.under_lease()
+        running = self.running()
         self.tell(running[-1 - pick % len(running)], "timed_out", delay, returned=False)
 
     @precondition(lambda self: self.taken)
