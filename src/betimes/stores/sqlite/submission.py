@@ -237,6 +237,7 @@ class Submission:
         lost = self._link(job, needs)
         job.status = place(job, turn.now)
         if is_untagged(job, job.status):
+            turn.tag_ready()  # those first who were released by what it replaces
             turn.tags.tag([job])
         if job.gates and job.status is READY:
             turn.lines.touch(job)

@@ -275,9 +275,7 @@ class Turn:
 
     def flush(self) -> None:
         """Write what has changed since the last time."""
-        if self._untagged:
-            self.tags.tag(self._untagged)
-            self._untagged = []
+        self.tag_ready()
         if self._dirty:
             self._write_jobs(self._dirty.values())
             self._dirty = {}
@@ -292,6 +290,12 @@ class Turn:
         if self._lines is not None:
             self._lines.settle()
         self.tally.write(self.sql)
+
+    def tag_ready(self) -> None:
+        """Give those who have become ready for the first time their sort keys, in that order."""
+        if self._untagged:
+            self.tags.tag(self._untagged)
+            self._untagged = []
 
     def _write_jobs(self, jobs: Iterable[Job]) -> None:
         changed: list[Row] = []
