@@ -447,7 +447,7 @@ class HesitantStore(MemoryStore):
     refuses = ""
     is_open = False
 
-    async def open(self, *, strategy: str) -> None:
+    async def open(self, *, strategy: str | None) -> None:
         await pass_time(1)
         self._may("open")
         await super().open(strategy=strategy)

@@ -10,9 +10,8 @@ import pytest
 
 from betimes.core.durations import instant_us
 from betimes.core.priority import Priority
+from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
 from betimes.core.strategy import (
-    LARGEST_KEY,
-    SMALLEST_KEY,
     AgingPriorityStrategy,
     EarliestDueStrategy,
     PriorityStrategy,

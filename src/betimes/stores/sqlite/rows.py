@@ -245,8 +245,8 @@ def finished_row(job: Job) -> Row:
     finished_at = job.finished_at or 0
     result = None if job.result is None else job.result.decode()
     return (
-        job.seq, job.run_at, job.sort_key, TEXT[job.status], job.attempt, job.fence, job.started_at, finished_at,
-        job.expires_at, int(job.cancel_requested), rare_text(job), result,
+        job.seq, job.run_at, job.sort_key, TEXT[job.status], job.attempt, job.fence, job.started_at,
+        finished_at, job.expires_at, int(job.cancel_requested), rare_text(job), result,
         forget_at(job.spec, finished_at),
     )  # fmt: skip
 
