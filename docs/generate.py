@@ -139,6 +139,7 @@ def strategies() -> list[type[betimes.SchedulingStrategy]]:
         betimes.PriorityStrategy,
         betimes.AgingPriorityStrategy,
         betimes.EarliestDueStrategy,
+        betimes.FairShareStrategy,
     ]
 
 
@@ -202,6 +203,8 @@ def calls() -> str:
         described(betimes.JobInfo, title="JobInfo"),
         described(betimes.AttemptInfo, title="AttemptInfo"),
         described(betimes.JobEvent, title="JobEvent"),
+        described(betimes.LogLine, title="LogLine"),
+        described(betimes.CommandResult, title="CommandResult"),
         described(betimes.CancelAnswer, title="CancelAnswer"),
         entries_table(("answer", "what it means"), members(betimes.CancelAnswer)),
         described(betimes.CancelReason, title="CancelReason"),
@@ -339,6 +342,21 @@ def schedules() -> str:
     )
 
 
+def restraints() -> str:
+    """Write what holds work back, and what is shown of it."""
+    written = (betimes.Limit, betimes.Rate, betimes.RetryBudget, betimes.CircuitBreaker)
+    return page(
+        "Limits, rates, budgets, breakers",
+        "What tasks are given to be held back, and what is shown of it. How to use them: "
+        "[Hold work back](../how-to/limit-work.md).",
+        *[described(kind, title=code(signature_of(kind))) for kind in written],
+        described(betimes.LimitInfo, title="LimitInfo"),
+        described(betimes.LimitHolder, title="LimitHolder"),
+        described(betimes.GateKind, title="GateKind"),
+        ", ".join(code(each.value) for each in betimes.GateKind),
+    )
+
+
 def time_rules() -> str:
     """Read the rules of time: that page is written by hand, and its examples run in the tests."""
     return (FOLDER / "time.md").read_text(encoding="utf-8")
@@ -362,6 +380,10 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "calls.md": ("what can be called, on schedulers, tasks, jobs and contexts", calls),
     "time.md": ("the rules of time: cron, zones, changes of the clock, intervals, calendars", time_rules),
     "schedules.md": ("what is shown of schedules, their policies, and why one did not run", schedules),
+    "restraints.md": (
+        "limits, rates, retry budgets and circuit breakers, and what is shown of them",
+        restraints,
+    ),
     "triggers.md": ("what makes triggers, and what they answer", triggers),
     "states.md": ("the states of a job, the ways between them, and the events", states),
     "errors.md": ("every error, and what to do about it", error_page),
