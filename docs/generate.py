@@ -205,6 +205,7 @@ def calls() -> str:
         described(betimes.JobEvent, title="JobEvent"),
         described(betimes.LogLine, title="LogLine"),
         described(betimes.CommandResult, title="CommandResult"),
+        described(betimes.Recycle, title="Recycle"),
         described(betimes.CancelAnswer, title="CancelAnswer"),
         entries_table(("answer", "what it means"), members(betimes.CancelAnswer)),
         described(betimes.CancelReason, title="CancelReason"),
