@@ -20,7 +20,7 @@ def where() -> int:
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "2", 10**9])
 def test_processes_is_a_count(value: object) -> None:
-    with pytest.raises(ConfigurationError, match="processes is .* whole number"):
+    with pytest.raises(ConfigurationError, match=r"processes is .* whole number"):
         Scheduler(processes=value)  # type: ignore[arg-type]
 
 

@@ -39,6 +39,12 @@ def run_step(module: str, code: str) -> object:
     return step()
 
 
+def write(path: str, text: str) -> None:
+    """Write a file that is there whole, or not at all."""
+    Path(f"{path}.new").write_text(text)
+    Path(f"{path}.new").rename(path)
+
+
 def pid() -> int:
     return os.getpid()
 
@@ -54,7 +60,7 @@ def nap(seconds: float) -> int:
 
 def begin(flag: str, seconds: float = 600) -> int:
     """Say that it has begun, and stay."""
-    Path(flag).write_text(str(os.getpid()))
+    write(flag, str(os.getpid()))
     time.sleep(seconds)
     return os.getpid()
 
@@ -170,26 +176,26 @@ def progress_and_log(ctx: Context) -> dict[str, Any]:
 
 def look(flag: str, ctx: Context) -> str:
     """Wait until the flag is seen, swallowing what is raised; says so in a file."""
-    Path(flag).write_text("begun")
+    write(flag, "begun")
     while True:
         try:
             while not ctx.cancelled:
                 time.sleep(0.01)
         except BaseException as error:  # noqa: BLE001 - that is the point
-            Path(flag).write_text(f"{type(error).__name__} {ctx.cancelled}")
+            write(flag, f"{type(error).__name__} {ctx.cancelled}")
             return "swallowed"
 
 
 def tidy(flag: str, done: str) -> None:
     try:
-        Path(flag).write_text("begun")
+        write(flag, "begun")
         time.sleep(600)
     finally:
         Path(done).write_text("tidied")
 
 
 def stubborn(flag: str) -> None:
-    Path(flag).write_text(str(os.getpid()))
+    write(flag, str(os.getpid()))
     while True:
         try:
             time.sleep(600)
@@ -199,7 +205,7 @@ def stubborn(flag: str) -> None:
 
 def grandchildren(flag: str, seconds: float) -> list[int]:
     pids = [subprocess.Popen(["sleep", "600"]).pid for _ in range(2)]
-    Path(flag).write_text(" ".join(map(str, pids)))
+    write(flag, " ".join(map(str, pids)))
     time.sleep(seconds)
     return pids
 

@@ -43,7 +43,10 @@ class Child:
         return how
 
     async def says(self) -> str:
-        return (await asyncio.to_thread(os.read, self.output, 1000)).decode().strip()
+        said = b""
+        while not said.endswith(b"\n"):
+            said += await asyncio.to_thread(os.read, self.output, 1000)
+        return said.decode().strip()
 
 
 def python(code: str) -> tuple[str, ...]:

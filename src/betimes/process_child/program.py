@@ -103,7 +103,9 @@ class Program:
     def _call(self, call: Call, stand_in: StandIn) -> Answer:
         # Only `Context` looks at it here: no engine is open in this process.
         current_attempt.set(cast("Attempt", stand_in))
-        fn, signature = self._functions.find(call.module, call.qualname)
+        # An import runs callbacks whose exceptions Python drops: what is raised there may be lost.
+        with self._bell.shielded():
+            fn, signature = self._functions.find(call.module, call.qualname)
         context = None if signature.context_parameter is None else Context(stand_in)
         args, kwargs = signature.decode(call.payload, context)
         value = fn(*args, **kwargs)

@@ -62,7 +62,7 @@ class Bell:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Raise nothing while the block runs, but at its end: half a message must not be sent."""
+        """Raise nothing while the block runs, but at its end: half a message must not be sent, say."""
         self._shields += 1
         try:
             yield
