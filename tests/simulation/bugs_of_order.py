@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from tests.simulation.bugs import bug, change_exchange, change_submit, change_terms
 
 from betimes.core import dependencies
@@ -43,7 +44,7 @@ def back_off_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def _hurried(event: Event) -> Event:
     if isinstance(event, Errored | DeadlinePassed) and event.retry_in_us:
-        return replace(event, retry_in_us=0)
+        return structs.replace(event, retry_in_us=0)
     return event
 
 

@@ -1,48 +1,47 @@
 """What can happen to a job: past participles, each with the instant it happened.
 
 `lifecycle.LEGAL` says in which status each applies, and `lifecycle.decide` what it does there.
+
+They are `msgspec.Struct`s, as one is made for each job, and sixteen frozen dataclasses take a tenth of the
+time in which the library is imported.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from betimes.core.job import CancelReason, ErrorInfo, Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """The last dependency is met."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyFailed:
+class DependencyFailed(msgspec.Struct, frozen=True):
     """A dependency ended otherwise than by completing."""
 
     at: Micros
     dependency: str
 
 
-@dataclass(frozen=True, slots=True)
-class Promoted:
+class Promoted(msgspec.Struct, frozen=True):
     """`run_at` has come."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """A worker took the job under its lease."""
 
     at: Micros
     worker: str
 
 
-@dataclass(slots=True)
-class Succeeded:
+class Succeeded(msgspec.Struct):
     """The code returned; `result` is its value as JSON.
 
     Not frozen, because one is made for each job.
@@ -52,8 +51,7 @@ class Succeeded:
     result: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Errored:
+class Errored(msgspec.Struct, frozen=True):
     """The code raised.
 
     Attributes:
@@ -68,8 +66,7 @@ class Errored:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeadlinePassed:
+class DeadlinePassed(msgspec.Struct, frozen=True):
     """The attempt's timeout is over, whatever its code goes on to do. The fields are those of `Errored`."""
 
     at: Micros
@@ -78,39 +75,34 @@ class DeadlinePassed:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snoozed:
+class Snoozed(msgspec.Struct, frozen=True):
     """The code asked to run again later."""
 
     at: Micros
     delay_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(msgspec.Struct, frozen=True):
     """The attempt ended by cancellation: its code raised `Cancel`, or was told to stop and has returned."""
 
     at: Micros
     reason: str = CancelReason.REQUESTED
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBack:
+class GivenBack(msgspec.Struct, frozen=True):
     """A stopping worker returns the job. `parked` names why it is not to be claimed again at once, if so."""
 
     at: Micros
     parked: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLost:
+class WorkerLost(msgspec.Struct, frozen=True):
     """The lease of the worker that held the job is over."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequested:
+class CancelRequested(msgspec.Struct, frozen=True):
     """Somebody asked for the job's end. `abandon` ends a running one at once, its code notwithstanding."""
 
     at: Micros
@@ -118,29 +110,25 @@ class CancelRequested:
     abandon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(msgspec.Struct, frozen=True):
     """A newer version of the id was submitted."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(msgspec.Struct, frozen=True):
     """`expires_at` came before the first start."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Unparked:
+class Unparked(msgspec.Struct, frozen=True):
     """What kept the job outside the claims' reach is gone."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(msgspec.Struct, frozen=True):
     """An operator takes a finished job back."""
 
     at: Micros
