@@ -47,12 +47,18 @@ def check_for_process(fn: Callable[..., Any]) -> None:
         raise _refusal(fn, "is a lambda, which has no name", _TOP)
     if "<locals>" in qualname:
         raise _refusal(fn, "is defined inside another function, where no import finds it", _TOP)
-    if module == "__main__" and not hasattr(sys.modules.get("__main__"), "__file__"):
+    if module == "__main__" and not _main_has_file():
         raise _refusal(
             fn,
-            "is defined in a session (a notebook, a prompt, 'python -c') that has no file to import it from",
+            "is defined in a session (a notebook, a prompt, 'python -c', a script from stdin) that has no "
+            "file to import it from",
             "write it into a module, and import it",
         )
+
+
+def _main_has_file() -> bool:
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return file is not None and not file.startswith("<")  # as in "<stdin>"
 
 
 def _refusal(fn: object, why: str, remedy: str) -> ConfigurationError:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.system import process_jobs as jobs
 from tests.system.process_stage import Stage, kill, play, until
 
 from betimes import JobStatus
+from betimes.executors.process import launching
+from betimes.executors.spawned import Program
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,40 @@ def test_the_retry_policy_knows_the_errors_of_another_process() -> None:
                 await asyncio.sleep(0.01)
 
     play(scene)
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_start_that_fails_by_chance_is_charged_to_nobody(
+    monkeypatch: pytest.MonkeyPatch, deaths: int
+) -> None:
+    programs = ["/bin/false", "/no/such/python"][:deaths]
+    real = launching.program_of
+
+    def program_of(*args: Any) -> Program:
+        return replace(real(*args), argv=[programs.pop()]) if programs else real(*args)
+
+    async def scene(stage: Stage) -> None:
+        assert await stage.run(jobs.pid)
+        assert not programs
+
+    monkeypatch.setattr("betimes.executors.process.child.program_of", program_of)
+    play(scene, processes=1)
+
+
+def test_a_process_for_which_there_are_no_files_leaves_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [OSError(24, "Too many open files"), FileNotFoundError(2, "the directory is gone")]
+    real = launching.program_of
+
+    def program_of(*args: Any) -> Program:
+        if errors:
+            raise errors.pop()
+        return real(*args)
+
+    async def scene(stage: Stage) -> None:
+        assert await stage.run(jobs.pid)
+
+    monkeypatch.setattr("betimes.executors.process.child.program_of", program_of)
+    play(scene, processes=1)
 
 
 def test_a_process_that_cannot_start_ends_the_run_that_needs_it_with_what_it_wrote(

@@ -112,6 +112,18 @@ def test_a_job_that_ignores_sigterm_does_not_spoil_the_process_for_the_next(tmp_
     play(scene, processes=1)
 
 
+def test_a_job_that_blocks_sigterm_does_not_spoil_the_process_for_the_next(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.run(jobs.block_sigterm)
+        job = await stage.submit(jobs.tidy, str(tmp_path / "flag"), str(tmp_path / "done"))
+        await until((tmp_path / "flag").exists, "it has begun")
+        await job.cancel()
+        assert await stage.end_of(job) is JobStatus.CANCELLED
+        assert (tmp_path / "done").read_text() == "tidied"
+
+    play(scene, processes=1)
+
+
 def test_case_048_cancelling_many_running_jobs_takes_nothing_down(tmp_path: Path) -> None:
     flags = [tmp_path / str(number) for number in range(12)]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import py_compile
 import signal
 import subprocess
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,7 @@ def test_a_job_sees_itself_and_is_seen() -> None:
             "cancelled": False,
         }
         assert await stage.log_of(job, "log") == ["from the child"]
+        await stage.run(jobs.enormous_progress)
 
     play(scene)
 
@@ -198,13 +201,28 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("is_module", [False, True])
-def test_functions_of_the_main_program_run_in_processes(tmp_path: Path, is_module: bool) -> None:
+MANY = [f"--file={number:0300}" for number in range(600)]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        ["package/__main__.py"],
+        ["package"],
+        ["-m", "package"],
+        ["archive.pyz"],
+        ["compiled.pyc"],
+        ["package/__main__.py", *MANY],
+    ],
+    ids=lambda what: " ".join(what[:2])[:40],
+)
+def test_functions_of_the_main_program_run_in_processes(tmp_path: Path, what: list[str]) -> None:
     folder = tmp_path / "a folder" / "package"
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
     (folder / "__main__.py").write_text(PROGRAM)
-    what = ["-m", "package"] if is_module else ["package/__main__.py"]
+    zipapp.create_archive(folder, folder.parent / "archive.pyz")
+    py_compile.compile(str(folder / "__main__.py"), cfile=str(folder.parent / "compiled.pyc"))
     done = subprocess.run(
         [sys.executable, *what],
         env=environment(),
@@ -214,10 +232,25 @@ def test_functions_of_the_main_program_run_in_processes(tmp_path: Path, is_modul
         timeout=50,
         check=False,
     )
+    stem = "compiled" if what == ["compiled.pyc"] else "__main__"
     assert (done.stderr, done.stdout) == (
         "",
-        "Point(x=42)\n__main__.double 2 __main__.Own: boom\n",
+        f"Point(x=42)\n{stem}.double 2 __main__.Own: boom\n",
     )
+
+
+def test_case_068_a_script_that_is_read_from_stdin_is_refused_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable],
+        input=PROGRAM,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert "ConfigurationError" in done.stderr
+    assert "no file to import it from" in done.stderr
 
 
 def test_a_script_that_starts_itself_when_imported_is_told_so(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -85,10 +86,22 @@ class Functions:
             code = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
         elif self._main_path is not None:
             module.__file__ = self._main_path
-            code = SourceFileLoader(MAIN_HERE, self._main_path).get_code(MAIN_HERE)
+            code = _code_at(self._main_path)
         if code is None:
             raise ConfigurationError(
                 "the program's main module has no file from which a process job could import it: define the "
                 "function in a module of its own"
             )
         return module, code
+
+
+def _code_at(path: str) -> CodeType | None:
+    """Return the code of a file that Python runs: source, compiled, or within an archive (`zipapp`)."""
+    folder = os.path.dirname(path)  # noqa: PTH120 - as `sys.path` has it
+    if os.path.isfile(folder):  # noqa: PTH113
+        spec = PathFinder.find_spec(MAIN, [folder])
+        assert spec is not None, f"{folder} has a main program, since it was run"
+        archived: CodeType | None = spec.loader.get_code(MAIN)  # type: ignore[union-attr]
+        return archived
+    loader = SourcelessFileLoader if path.endswith(".pyc") else SourceFileLoader
+    return loader(MAIN_HERE, path).get_code(MAIN_HERE)

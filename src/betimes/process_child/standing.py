@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from betimes.process_child.telling import Bell
 
 PROGRESS_EVERY_S = 0.05
+MOST_CARRIED = 2**63
+"""Whole numbers from here on do not fit into a message; they become floats."""
 
 
 class StandIn:
@@ -90,4 +92,4 @@ class StandIn:
 
 def _number(value: float) -> float:
     """Return what was said as a number that can be carried; raises what `float` says of one that is none."""
-    return value if type(value) is int else float(value)
+    return value if type(value) is int and -MOST_CARRIED <= value < MOST_CARRIED else float(value)

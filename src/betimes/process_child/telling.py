@@ -10,6 +10,8 @@ from types import FrameType
 from betimes.executors.process.frames import DOOMED
 from betimes.process_child.wire import Page
 
+_OURS = (signal.SIGTERM, signal.SIGINT)
+
 
 class ToldToStop(BaseException):
     """Raised in the code of a job that was cancelled or is late, so that `finally:` is carried out.
@@ -49,6 +51,7 @@ class Bell:
         """
         if signal.getsignal(signal.SIGTERM) is not self._hear:  # the job before has set its own
             signal.signal(signal.SIGTERM, self._hear)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)  # or has blocked it
         self._number = number
         self._is_due = False
         self._is_armed = True
@@ -76,7 +79,7 @@ class Bell:
         signal.signal(signal.SIGTERM, self._hear)
         # A handler, and not SIG_IGN, which the programs that jobs start would inherit.
         signal.signal(signal.SIGINT, _ignore)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)
 
     def _heard(self, _number: int, _frame: FrameType | None) -> None:
         if self.is_told:

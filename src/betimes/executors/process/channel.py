@@ -63,6 +63,13 @@ class Channel:
         self._open.append(fd)
         return fd
 
+    def discard(self) -> None:
+        """Close everything: there will be no child."""
+        self.words.release()
+        self._page.close()
+        for fd in self._open:
+            os.close(fd)
+
     def hang_up(self) -> None:
         """Let the child know that there are no more requests; twice is fine."""
         for fd in {self.requests, self.returned, self.tickets} & self._ours:

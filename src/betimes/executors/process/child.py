@@ -87,13 +87,18 @@ class Child:
         since: when its first run became its first.
 
     Raises:
-        OSError: there are too many open files.
+        OSError: there are too many open files, or this process's directory is gone.
     """
 
     def __init__(self, owner: Owner, *, token: str, recycle: Recycle, guard: Guard) -> None:
         self._owner = owner
         self._loop = loop = asyncio.get_running_loop()
         self._channel = channel = Channel()
+        try:
+            program = program_of(channel, token, recycle)
+        except OSError:
+            channel.discard()
+            raise
         self.born_at = self.since = loop.time()
         self.inside: deque[Entry] = deque()
         self.is_ready = self.is_leaving = False
@@ -110,7 +115,7 @@ class Child:
         loop.add_reader(channel.answers, self.read)
         for printed in self._printed:
             printed.open(loop)
-        self.process = Spawned(program_of(channel, token, recycle), self._exited, guard=guard)
+        self.process = Spawned(program, self._exited, guard=guard)
         self._patience = loop.call_later(UNDER_WAY_S, self.process.kill)
 
     # --- what goes in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ def program_of(channel: Channel, token: str, recycle: Recycle) -> Program:
         channel: its ends for the child are the program's from now on.
         token: what begins the marks in its output.
         recycle: when it is replaced.
+
+    Raises:
+        OSError: there are too many open files, or this process's directory is gone.
     """
     files = (
         channel.child_requests,
@@ -35,17 +39,38 @@ def program_of(channel: Channel, token: str, recycle: Recycle) -> Program:
         "memory_limit": recycle.memory,
         **_main_module(),
     }
-    # In ASCII: whatever stands in a path, a command line can carry it.
-    code = (
+    code = _file_of(
         f"import sys; sys.path[:] = {_paths()!a}; "
         f"from betimes.process_child.program import main; main(**{settings!a})"
     )
+    start = f"import os; file = os.fdopen({code}, encoding='ascii'); it = file.read(); file.close(); exec(it)"
     return Program(
-        argv=[sys.executable, *_flags(), "-c", code],
+        argv=[sys.executable, *_flags(), "-c", start],
         stdout=channel.child_stdout,
         stderr=channel.child_stderr,
-        pass_fds=files,
+        pass_fds=(*files, code),
     )
+
+
+def _file_of(code: str) -> int:
+    """Return the descriptor of a file without a name that has this code, in ASCII, for a child to run.
+
+    One argument of a command line takes 128 KiB at most on Linux, and this program's arguments may be longer;
+    nor does everybody who lists processes need to see a child's settings.
+    """
+    if sys.platform == "linux":
+        fd = os.memfd_create("betimes", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    try:
+        with os.fdopen(fd, "wb", closefd=False) as file:
+            file.write(code.encode("ascii"))
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _paths() -> list[str]:

@@ -37,7 +37,10 @@ PATIENCE_S = 0.02
 """How long a run may take before those that wait behind it are taken back."""
 
 START_AGAIN_S = 1.0
-"""How long the next start waits after one that has failed, where there are other children."""
+"""How long the next start waits after one that has failed."""
+
+STARTS_TRIED = 3
+"""After how many starts in a row that have failed a job is: one alone may be chance, and nobody's fault."""
 
 SPARES = 2
 """The most children that are started before anybody needs them, where others have been lost."""
@@ -84,6 +87,7 @@ class Pool:
         self._is_closed = False
         self._is_deferring = False
         self._starts_at = 0.0
+        self._failed_starts = 0
         self._typical_s = 1.0
         self._watch: asyncio.TimerHandle | None = None
         self._watched: dict[Child, Entry] = {}
@@ -229,10 +233,14 @@ class Pool:
     def _fail_first(self, how: str) -> None:
         """End the run that waits first, so that what cannot be started is not tried for ever.
 
-        If there are children that can run it, it waits for them, and the next start for a while.
+        If there are children that can run it, or will be, it waits for them; and if it may have been chance,
+        it waits for the next start. That comes after a while.
         """
-        if any(child.is_ready and not child.is_leaving for child in self._children):
-            _log.warning("%s; what waits is left to the other processes for now", how)
+        has_others = any(not child.is_leaving for child in self._children)
+        self._failed_starts += not has_others
+        if has_others or self._failed_starts < STARTS_TRIED:
+            what = "what waits is left to the other processes for now" if has_others else "it is tried again"
+            _log.warning("%s; %s", how, what)
             self._starts_at = self._loop.time() + START_AGAIN_S
             self._loop.call_later(START_AGAIN_S, self._deal_soon)
         elif self._waiting:
@@ -261,6 +269,7 @@ class Pool:
     def ready(self, child: Child) -> None:
         """Hear that a child has started."""
         del child
+        self._failed_starts = 0
         self._deal_soon()
 
     def answered(self, child: Child, entries: Collection[Entry]) -> None:
