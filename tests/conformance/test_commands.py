@@ -211,6 +211,30 @@ class CommandContract(ExecutorContract):
 
         self.play(scene)
 
+    @pytest.mark.parametrize(
+        ("script", "text"),
+        [
+            (
+                "#!/no/such/interpreter\n",
+                "'./script' is there, and the interpreter that its first line",
+            ),
+            ("echo it runs\n", "'./script' is no program of this system: a script begins with a line such"),
+        ],
+    )
+    def test_a_script_that_does_not_say_what_runs_it_is_told_so(
+        self, tmp_path: Path, script: str, text: str
+    ) -> None:
+        (tmp_path / "script").write_text(script)
+        (tmp_path / "script").chmod(0o755)
+
+        async def scene(bench: Any) -> None:
+            (outcome,) = (await bench.run(line("./script", cwd=str(tmp_path)))).outcomes
+            assert isinstance(outcome, Raised)
+            assert text in outcome.error.message
+            assert not outcome.may_retry
+
+        self.play(scene)
+
     @on_bench
     async def test_the_environment_is_this_process_own_with_changes(self, bench: Any) -> None:
         os.environ["BETIMES_TEST_A"] = os.environ["BETIMES_TEST_B"] = "inherited"

@@ -196,6 +196,11 @@ def test_wrong_registrations_are_refused() -> None:
         scheduler.command("taken", ["false"])
     with pytest.raises(ConfigurationError, match="name must be text"):
         scheduler.command("", ["true"])
+    for text in ({"stdin": "\ud800"}, {"env": {"A": "\ud800"}}, {"cwd": "\ud800"}):
+        with pytest.raises(ConfigurationError, match=next(iter(text))):
+            scheduler.command("odd", ["true"], **text)
+    with pytest.raises(ConfigurationError, match="place 1 holds a lone surrogate"):
+        scheduler.command("odd", ["true", "\ud800"])
     with pytest.raises(ConfigurationError, match="the command of empty is empty"):
         scheduler.command("empty", [])
     with pytest.raises(TypeError, match=r"timeuot.*timeout"):

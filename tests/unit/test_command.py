@@ -40,6 +40,11 @@ def test_arguments_of_a_call_are_appended_to_the_list() -> None:
     assert line_of(made).argv == ("tar", "-c")
 
 
+def test_the_odd_bytes_of_a_file_name_are_kept() -> None:
+    name = b"caf\xe9".decode("utf-8", "surrogateescape")
+    assert command(["cat", name]).line.argv == ("cat", name)
+
+
 def test_shell_text_takes_arguments_as_parameters_and_never_in_its_text() -> None:
     assert line_of(command('echo "$1"'), "; rm -rf /").argv == (
         "/bin/sh",
@@ -79,6 +84,7 @@ def test_a_program_cannot_be_given_a_nul() -> None:
         (" ", "the shell text of job is empty"),
         ("a\0", "the shell text holds a NUL"),
         (["a", "b\0"], "the command's place 1 holds a NUL"),
+        (["a", "\ud800"], "the command's place 1 holds a lone surrogate"),
         (["a", 1], "has 1 at place 1; all of it is text: write str(…)"),
         ([Path("a")], "at place 0; all of it is text"),
         (b"true", "a command is a list such as"),
@@ -98,6 +104,8 @@ def test_a_wrong_command_is_refused_by_name(argv: object, text: str) -> None:
         ({"env": {1: "1"}}, "env has 1 for a name"),
         ({"env": {"A": 1}}, "env['A'] is 1; it is text, or None"),
         ({"env": {"A\0": "1"}}, "holds a NUL"),
+        ({"env": {"A": "\ud800"}}, "env['A'] holds a lone surrogate"),
+        ({"stdin": "\ud800"}, "stdin is"),
         ({"cwd": ""}, "cwd is ''; it is the path"),
         ({"cwd": 1}, "cwd is 1; it is the path"),
         ({"cwd": "~/work"}, "nothing expands '~'"),

@@ -120,7 +120,7 @@ class Command:
         """
         line = self.line
         for index, text in enumerate(args):
-            _reject_nul(text, f"args[{index}]")
+            _reject_odd(text, f"args[{index}]")
         changes: dict[str, Any] = {"argv": (*line.argv, *args)}
         if stdin is not None:
             changes["stdin"] = stdin
@@ -150,7 +150,7 @@ def make_command(
     Raises:
         ConfigurationError: something is wrong with it; the text names what.
     """
-    if stdin is not None and not isinstance(stdin, str):
+    if stdin is not None and (not isinstance(stdin, str) or not _is_text(stdin)):
         raise ConfigurationError(f"stdin is {shown(stdin)}; it is the text that {name} reads, or None")
     good = _codes(ok_codes, "ok_codes", least=0)
     if not good:
@@ -178,7 +178,7 @@ def _argv(name: str, argv: object) -> tuple[str, ...]:
     if isinstance(argv, str):
         if not argv.strip():
             raise ConfigurationError(f"the shell text of {name} is empty: write what the shell is to run")
-        _reject_nul(argv, "the shell text", ConfigurationError)
+        _reject_odd(argv, "the shell text", ConfigurationError)
         return (SHELL, "-c", argv, name)
     if not isinstance(argv, Sequence) or isinstance(argv, (bytes, bytearray)):
         raise ConfigurationError(
@@ -191,7 +191,7 @@ def _argv(name: str, argv: object) -> tuple[str, ...]:
             raise ConfigurationError(
                 f"the command of {name} has {shown(part)} at place {index}; all of it is text: write str(…)"
             )
-        _reject_nul(part, f"the command's place {index}", ConfigurationError)
+        _reject_odd(part, f"the command's place {index}", ConfigurationError)
     return tuple(argv)
 
 
@@ -203,8 +203,8 @@ def _environment(env: object, refused: type[ConfigurationError | PayloadError]) 
             raise refused(f"env has {shown(name)} for a name; that is text without '='")
         if value is not None and not isinstance(value, str):
             raise refused(f"env[{name!r}] is {shown(value)}; it is text, or None to remove the variable")
-        _reject_nul(name, f"env[{name!r}]", refused)
-        _reject_nul(value or "", f"env[{name!r}]", refused)
+        _reject_odd(name, f"env[{name!r}]", refused)
+        _reject_odd(value or "", f"env[{name!r}]", refused)
     return dict(env)
 
 
@@ -214,7 +214,7 @@ def _directory(cwd: object, refused: type[ConfigurationError | PayloadError]) ->
         raise refused(f"cwd is {shown(cwd)}; it is the path of a directory, or None for this process's own")
     if text.startswith("~"):
         raise refused(f"cwd is {text!r}, and nothing expands '~' here: write the path itself")
-    _reject_nul(text, "cwd", refused)
+    _reject_odd(text, "cwd", refused)
     return text
 
 
@@ -240,8 +240,19 @@ def _output(max_output: object) -> int:
     return max_output
 
 
-def _reject_nul(
+def _reject_odd(
     text: str, where: str, refused: type[ConfigurationError | PayloadError] = PayloadError
 ) -> None:
     if "\0" in text:
         raise refused(f"{where} holds a NUL character, and no program can be given one")
+    if not _is_text(text, "surrogateescape"):
+        raise refused(f"{where} holds a lone surrogate, and no program can be given one")
+
+
+def _is_text(text: str, errors: str = "strict") -> bool:
+    """Whether it can be written as UTF-8; `surrogateescape` lets the odd bytes of file names pass, too."""
+    try:
+        text.encode("utf-8", errors)
+    except UnicodeEncodeError:
+        return False
+    return True

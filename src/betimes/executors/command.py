@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from betimes.core.command import CommandLine, CommandResult
@@ -28,8 +29,9 @@ from betimes.ports import Executor, Run
 KILLED_WITHIN_S = 5.0
 """How long the end of what was killed is waited for at the close."""
 
-_MAY_PASS = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-"""Why a start may fail that succeeds a little later: no more processes, memory or files, for now."""
+_MAY_PASS = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
+"""Why a start may fail that succeeds a little later: no more processes, memory or files, for now, or the
+program is still being written."""
 
 
 class WriteLog(Protocol):
@@ -275,13 +277,25 @@ def _not_started(line: CommandLine, error: Exception) -> CommandFailed:
     program = line.argv[0]
     if line.cwd is not None and where == line.cwd:
         why = f"its working directory {line.cwd!r} cannot be entered ({os.strerror(number or 0)})"
+    elif number == errno.ENOENT and _is_there(line):
+        why = f"{program!r} is there, and the interpreter that its first line names, or its loader, is not"
     elif number == errno.ENOENT:
         why = f"there is no program {program!r}: install it, give its path, or see to PATH"
     elif number == errno.EACCES:
         why = f"{program!r} may not be executed: see to its permissions"
+    elif number == errno.ENOEXEC:
+        why = f"{program!r} is no program of this system: a script begins with a line such as '#!/bin/sh'"
     else:
         why = f"{program!r}: {error}"
-    return CommandFailed(f"{line.name} could not be started: {why}", may_retry=number in _MAY_PASS)
+    # A RuntimeError is what Python says when there are no more threads.
+    may_retry = number in _MAY_PASS or isinstance(error, RuntimeError)
+    return CommandFailed(f"{line.name} could not be started: {why}", may_retry=may_retry)
+
+
+def _is_there(line: CommandLine) -> bool:
+    """Whether the program was given by a path, and there is such a file."""
+    program = line.argv[0]
+    return "/" in program and Path(line.cwd or "", program).exists()
 
 
 def _in_words(code: int) -> str:
