@@ -51,11 +51,11 @@ class Restraining:
             kind: `"limit"`, `"rate"` or `"breaker"`.
 
         Raises:
-            ConfigurationError: there is none of this name; or `kind` is wrong.
+            ConfigurationError: there is none of this name; or `value` or `kind` is wrong.
             SchedulerClosed: the scheduler is not open.
         """
         store = await self._looked_at()
-        key = gate_key(_kind(kind), check_name(name, "name"), value)
+        key = gate_key(_kind(kind), check_name(name, "name"), _value(value))
         views = await store.gates([key])
         if not views:
             raise _unknown(kind, name)
@@ -151,6 +151,16 @@ def _kind(kind: str) -> GateKind:
         return GateKind(kind)
     except ValueError:
         raise ConfigurationError(f"kind is {shown(kind)}; it is one of {', '.join(GateKind)}") from None
+
+
+def _value(value: object) -> str | None:
+    """Return a value as it is; anything but text would name a gate that no job has (`True` is not `true`)."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ConfigurationError(
+        f"value is {shown(value)}; it must be text: an argument that is none is meant by its JSON, such as "
+        '"5", "true" or "null"'
+    )
 
 
 def _unknown(kind: str, name: str) -> ConfigurationError:

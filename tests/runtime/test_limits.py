@@ -467,6 +467,22 @@ def test_what_is_not_there_is_said_to_be_unknown(store: StoreMaker) -> None:
     play(scene, store=store)
 
 
+@pytest.mark.parametrize("value", [5, True, 1.5, b"x", ["a"]])
+def test_a_value_is_asked_for_as_text(value: Any) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task(limit=Limit("l", 1, by="who"))
+        async def work(who: bool) -> None:
+            await pass_time(1)
+
+        await work.submit(True)
+        await stage.settle()
+        assert await held(stage.scheduler, "l", "true") == 1
+        with pytest.raises(ConfigurationError, match=r'it must be text: .* such as "5", "true" or "null"'):
+            await stage.scheduler.limit("l", value)
+
+    play(scene)
+
+
 # --- over processes, and restarts
 
 

@@ -111,6 +111,7 @@ def test_a_rate_says_when_the_job_s_own_token_comes(
     assert "(in 4s)" in reason.text
     assert reason.text.endswith(place_text)
     assert "set_rate('r', …)" in reason.change
+    assert ("with that token;" in reason.change) == (start == 4), "the next one waits for nobody's before"
     expected = None if start is None else from_us(NOW + start * SECOND)
     assert explain(ready(), situation).expected_start == expected
 
@@ -125,6 +126,13 @@ def test_an_open_circuit_says_when_it_is_tried_and_how_to_close_it() -> None:
     assert "The circuit of task 't' is open" in reason.text
     assert "(in 20s)" in reason.text
     assert "close_circuit('t')" in reason.change
+
+
+def test_only_the_next_probe_knows_when_it_starts() -> None:
+    first = around(breaker(20 * SECOND, waiters=(("a", 0), ("b", 7))))
+    second = around(breaker(20 * SECOND, waiters=(("b", 7), ("a", 0))))
+    assert explain(ready(), first).expected_start == from_us(NOW + 20 * SECOND)
+    assert explain(ready(), second).expected_start is None, "what the probe will find is not known"
 
 
 def test_a_circuit_whose_probe_may_go_keeps_nobody() -> None:

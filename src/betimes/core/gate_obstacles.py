@@ -43,7 +43,8 @@ def no_token(job: Job, s: Situation) -> Reason | None:
         code=ReasonCode.NO_TOKEN,
         text=f"Rate {_shown(view)} gives one token every {span(terms.every_us)}; the next comes at "
         f"{moment(opens_at, s.now)}. {_place(job, view)}",
-        change=f"It starts with the token after theirs; set_rate({name!r}, …) changes the rate.",
+        change=f"It starts with {'that token' if ahead == 0 else 'the token after theirs'}; "
+        f"set_rate({name!r}, …) changes the rate.",
         expected_at_us=expected,
     )
 
@@ -58,9 +59,10 @@ def circuit_open(job: Job, s: Situation) -> Reason | None:
     _, name, _ = named(view.key)
     return Reason(
         code=ReasonCode.CIRCUIT_OPEN,
-        text=f"The circuit of task {name!r} is open, since its attempts have failed; the next probe may go "
-        f"at {moment(opens_at, s.now)}. {_place(job, view)}",
+        text=f"The circuit of task {name!r} is open, since its attempts have failed or somebody has opened "
+        f"it; the next probe may go at {moment(opens_at, s.now)}. {_place(job, view)}",
         change=f"It starts once a probe has succeeded, or as one; close_circuit({name!r}) closes it at once.",
+        expected_at_us=opens_at if _ahead(job, view) == 0 else None,
     )
 
 

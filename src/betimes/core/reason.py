@@ -44,7 +44,7 @@ class ReasonCode(StrEnum):
     NO_TOKEN = "no_token"  # noqa: S105 - a token of a rate
     """One of its rates has no token left."""
     CIRCUIT_OPEN = "circuit_open"
-    """The circuit breaker of its task has opened, since its attempts failed."""
+    """The circuit breaker of its task is open: its attempts have failed, or somebody has opened it."""
     CODE_STILL_RUNNING = "code_still_running"
     """The code of an earlier attempt has not returned, though its outcome is recorded."""
     SLOTS_DEADLOCKED = "slots_deadlocked"
