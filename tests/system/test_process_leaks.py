@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.system import process_jobs as jobs
-from tests.system.process_stage import Stage, is_gone, play, wait_until
+from tests.system.process_stage import Stage, is_gone, kill, play, wait_until
 
 from betimes import JobStatus
 
@@ -129,6 +129,8 @@ from betimes import Scheduler
 
 scheduler = Scheduler(processes=2)
 
+sleep = scheduler.command("sleep", ["sh", "-c", "echo $$ > $0 && exec sleep 600", sys.argv[2] + ".command"])
+
 @scheduler.task(executor="process")
 def stay(flag: str) -> None:
     import subprocess
@@ -140,9 +142,15 @@ def stay(flag: str) -> None:
 
 async def main():
     async with scheduler:
-        for flag in sys.argv[1:]:
+        await sleep.submit()
+        for flag in sys.argv[2:]:
             await stay.submit(flag)
-        await asyncio.sleep(600)
+        while not all(map(os.path.exists, sys.argv[2:])):
+            await asyncio.sleep(0.01)
+        copy = os.fork() if sys.argv[1] == "with a copy" else os.getpid()
+        if copy:
+            print(copy, flush=True)
+        time.sleep(600)
 
 if __name__ == "__main__":
     asyncio.run(main())
@@ -153,17 +161,25 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
-def test_no_process_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["alone", "with a copy"])
+def test_no_process_is_left_when_the_parent_is_killed(tmp_path: Path, kind: str) -> None:
     script = tmp_path / "a parent.py"
     script.write_text(PARENT)
     flags = [tmp_path / "one", tmp_path / "two"]
-    with subprocess.Popen([sys.executable, str(script), *map(str, flags)], env=environment()) as parent:
-        wait_until(lambda: all(flag.exists() for flag in flags), "both run")
-        pids = [int(pid) for flag in flags for pid in flag.read_text().split()]
+    program = [sys.executable, str(script), kind, *map(str, flags)]
+    with subprocess.Popen(program, env=environment(), stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        copy = int(parent.stdout.readline())
+        command = Path(f"{flags[0]}.command")
+        wait_until(lambda: command.exists() and command.read_text() != "", "the command runs")
+        pids = [int(pid) for file in (*flags, command) for pid in file.read_text().split()]
         assert not any(map(is_gone, pids))
         parent.send_signal(signal.SIGKILL)
-    for pid in pids:
-        wait_until(lambda pid=pid: is_gone(pid), f"{pid} is dead")  # type: ignore[misc]
+        for pid in pids:
+            wait_until(lambda pid=pid: is_gone(pid), f"{pid} is dead")  # type: ignore[misc]
+        if kind == "with a copy":
+            assert not is_gone(copy)
+            kill(copy)
 
 
 PROGRAM = """

@@ -19,6 +19,8 @@ import threading
 from contextlib import suppress
 from itertools import count
 
+from betimes.executors.held import hold, let_go
+
 VARIABLE = "BETIMES_RUN"
 """The variable with a child's mark."""
 
@@ -122,6 +124,8 @@ class Guard:
             start_new_session=True,
             bufsize=0,
         )
+        assert self._shell.stdin is not None
+        hold(self._shell.stdin.fileno())
         for pid in self._live:
             self._write(f"+ {pid}\n")
         for mark in self._begun:
@@ -146,6 +150,8 @@ class Guard:
 
 def _end(shell: subprocess.Popen[bytes]) -> None:
     assert shell.stdin is not None
+    if not shell.stdin.closed:
+        let_go(shell.stdin.fileno())
     shell.stdin.close()
     try:
         shell.wait(_ENDS_WITHIN_S)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from contextlib import suppress
 
+from betimes.executors.held import hold, let_go
 from betimes.executors.process.frames import PAGE_BYTES, TICKET_BYTES, numbers_of, tickets_of
 
 MOST_TICKETS = 64
@@ -53,6 +54,7 @@ class Channel:
         for fd in ours:
             os.set_blocking(fd, False)
         self._ours = ours | {self.lifeline}
+        hold(self.lifeline)
         self.words = memoryview(self._page).cast("Q")
 
     def _pipe(self) -> tuple[int, int]:
@@ -65,6 +67,7 @@ class Channel:
 
     def discard(self) -> None:
         """Close everything: there will be no child."""
+        let_go(self.lifeline)
         self.words.release()
         self._page.close()
         for fd in self._open:
@@ -79,6 +82,7 @@ class Channel:
     def close(self) -> None:
         """Close this process's ends."""
         self.hang_up()
+        let_go(self.lifeline)
         for fd in self._ours:
             os.close(fd)
         self._ours.clear()
