@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from betimes.core.limits import GateKind, GateTerms, gate_key
+from betimes.core.limits import GateKind, GateTerms, gate_key, value_name
 from betimes.core.restraints import MOST_RUNNING, Rate
 from betimes.core.wording import shown
 from betimes.errors import ConfigurationError
@@ -154,9 +154,11 @@ def _kind(kind: str) -> GateKind:
 
 
 def _value(value: object) -> str | None:
-    """Return a value as it is; anything but text would name a gate that no job has (`True` is not `true`)."""
-    if value is None or isinstance(value, str):
-        return value
+    """Return what a value is told apart by; only text is taken, since `True` would name a gate no job has."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value_name(value)
     raise ConfigurationError(
         f"value is {shown(value)}; it must be text: an argument that is none is meant by its JSON, such as "
         '"5", "true" or "null"'

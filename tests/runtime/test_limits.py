@@ -483,6 +483,25 @@ def test_a_value_is_asked_for_as_text(value: Any) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("value", ["x" * 100_000, "a\tb", "\n", "", "ü€"])
+def test_a_value_of_any_length_and_kind_is_found_again(value: str) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task(limit=Limit("l", 1, by="who"))
+        async def work(who: str) -> None:
+            await pass_time(1)
+
+        await work.submit(value)
+        await work.submit(value + "other")
+        await stage.settle()
+        info = await stage.scheduler.limit("l", value)
+        assert info.held == 1
+        assert info.value is not None
+        assert len(info.value) < 300
+        assert await held(stage.scheduler, "l", info.value) == 1, "as it is listed, too"
+
+    play(scene)
+
+
 # --- over processes, and restarts
 
 

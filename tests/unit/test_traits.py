@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from betimes.core.job import JobSpec
-from betimes.core.limits import GateTerms
+from betimes.core.limits import VALUE_LENGTH, GateTerms
 from betimes.core.payload import Signature
 from betimes.core.restraints import CircuitBreaker, Limit, Rate
 from betimes.core.retry import RetryPolicy
+from betimes.core.strategy import FairShareStrategy
 from betimes.core.task import TaskDefinition
-from betimes.core.traits import VALUE_LENGTH, Argument, Traits
+from betimes.core.traits import Argument, Traits
 from betimes.errors import ConfigurationError
 
 
@@ -187,6 +189,13 @@ def test_the_tenant_is_an_argument_s_value() -> None:
     assert traits.tenant(b'{"a":5}') == "5"
     assert traits.gates(b'{"a":5}') == ()
     assert Traits(task(absent), "a").tenant(b"{}") == "home"
+
+
+@pytest.mark.parametrize("text", ["acme", "x" * (VALUE_LENGTH + 1), "tab\there", ""])
+def test_a_tenant_has_its_weight_whatever_its_name(text: str) -> None:
+    strategy = FairShareStrategy(by="a", weights={text: 4})
+    name = Traits(task(of_string), "a").tenant(msgspec.json.encode({"a": text}))
+    assert strategy.tenant(name).cost * 4 == FairShareStrategy(by="a").tenant(name).cost
 
 
 def test_a_task_without_the_argument_has_no_tenant() -> None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from hashlib import sha256
 from typing import TypeAlias
 
 import msgspec
@@ -33,6 +34,9 @@ from betimes.core.job import Job, Micros
 
 Line: TypeAlias = tuple[str, str, tuple[str, ...]]
 """What names a line: queue, lane, and the keys of its gates."""
+
+VALUE_LENGTH = 200
+"""Characters of a value that names a gate or a tenant; a longer one goes by a digest."""
 
 _VALUE = "\t"  # between name and value: no name holds a tab
 _KIND = ":"
@@ -84,6 +88,13 @@ def gate_key(kind: GateKind, name: str, value: str | None = None) -> str:
 def key_under(rule: str, value: str) -> str:
     """Return the key of the gate of a rule that is for this value."""
     return f"{rule}{_VALUE}{value}"
+
+
+def value_name(text: str) -> str:
+    """Return what a value is told apart by: the text, or a digest where it is too long or not printable."""
+    if len(text) > VALUE_LENGTH or not text.isprintable():
+        return f"sha256:{sha256(text.encode()).hexdigest()[:32]}"
+    return text
 
 
 def rule_of(key: str) -> str:

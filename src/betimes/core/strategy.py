@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from betimes.core.job import Micros, Tenant
+from betimes.core.limits import value_name
 from betimes.core.priority import HIGHEST_PRIORITY
 from betimes.core.shares import COST, UNTAGGED
 from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
@@ -199,7 +200,7 @@ def _weights(given: object) -> dict[str, float]:
                 f"weights has {shown(tenant)}: {shown(weight)}; it maps text to numbers from {_LIGHTEST:g} "
                 f"to {_HEAVIEST:,.0f}"
             )
-    return {tenant: float(weight) for tenant, weight in given.items()}
+    return {value_name(tenant): float(weight) for tenant, weight in given.items()}
 
 
 def check_key(key: object, *, strategy: str) -> int:

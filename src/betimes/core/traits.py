@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from betimes.core.codec import encode_json
-from betimes.core.limits import key_under
+from betimes.core.limits import key_under, value_name
 from betimes.core.payload import Signature
 from betimes.core.task import TaskDefinition
 from betimes.errors import ConfigurationError
-
-VALUE_LENGTH = 200
-"""Characters of a value that names a gate or a tenant; a longer one goes by a digest."""
 
 VALUES_KEPT = 10_000
 """For how many values of its only gate a task's traits keep the keys at hand."""
@@ -63,9 +59,7 @@ def _text(value: object) -> str:
         text = value
     else:
         text = str(value) if type(value) is int else encode_json(value).decode()
-    if len(text) > VALUE_LENGTH or not text.isprintable():
-        return f"sha256:{sha256(text.encode()).hexdigest()[:32]}"
-    return text
+    return value_name(text)
 
 
 class Traits:
