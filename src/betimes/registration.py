@@ -72,10 +72,12 @@ def define(fn: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
     name = options.get("name")
     given = options.get
     timeout, expires, keep = given("timeout"), given("expires"), given("keep")
+    # Before the name: a lambda that is to run in a process is not helped by one.
+    lane = COMMAND if isinstance(fn, Command) else _lane(fn, given("executor"))
     spec = JobSpec(
         task=default_name(fn) if name is None else check_name(name, "name"),
         queue=check_name(given("queue", "default"), "queue"),
-        lane=COMMAND if isinstance(fn, Command) else _lane(fn, given("executor")),
+        lane=lane,
         priority=check_priority(given("priority", Priority.MEDIUM)),
         at_most_once=_is_at_most_once(given("delivery", "at_least_once")),
         keep_s=None if keep is None else duration_s(keep, name="keep", allow_zero=True),
@@ -162,6 +164,10 @@ def _lane(fn: Callable[..., Any], executor: str | None) -> str:
         raise ConfigurationError(f"{fn!r} is a generator: a task returns one value; loop inside it instead")
     if executor is None:
         return "loop" if is_async(fn) else "thread"
+    if executor == COMMAND:
+        raise ConfigurationError(
+            "external programs are registered with scheduler.command(name, [program, …])"
+        )
     if executor not in LANES:
         hint = nearest(str(executor), LANES)
         also = f"; did you mean {hint!r}?" if hint else ""

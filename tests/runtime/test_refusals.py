@@ -265,6 +265,10 @@ def test_case_068_lambdas_and_the_like_need_a_name_and_then_run() -> None:
         assert results == [2, 2, 5, None]
         with pytest.raises(ConfigurationError, match=r"executor='process'.* it is a lambda"):
             untyped_task(stage.scheduler)(executor="process", name="late")(lambda: 1)
+        with pytest.raises(ConfigurationError, match=r"executor='process'.* it is a lambda"):
+            untyped_task(stage.scheduler)(executor="process")(lambda: 1)
+        with pytest.raises(ConfigurationError, match=r"scheduler\.command\("):
+            untyped_task(stage.scheduler)(executor="command")(len)
 
     play(scene)
 
