@@ -45,7 +45,7 @@ def program_of(channel: Channel, token: str, recycle: Recycle) -> Program:
     )
     start = f"import os; file = os.fdopen({code}, encoding='ascii'); it = file.read(); file.close(); exec(it)"
     return Program(
-        argv=[sys.executable, *_flags(), "-c", start],
+        argv=[sys.executable, *_flags(), "-c", start, "betimes-child"],  # so that `ps` says what it is
         stdout=channel.child_stdout,
         stderr=channel.child_stderr,
         pass_fds=(*files, code),
