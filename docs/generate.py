@@ -128,14 +128,14 @@ def settings() -> str:
         "## RetryPolicy",
         docstring_of(betimes.RetryPolicy).prose,
         settings_table(betimes.RetryPolicy.__init__, docstring_of(betimes.RetryPolicy).entries("Args")),
+        described(betimes.SchedulingStrategy, title="SchedulingStrategy"),
         *[described(each, title=each.__name__) for each in strategies()],
     )
 
 
 def strategies() -> list[type[betimes.SchedulingStrategy]]:
-    """Give the strategies there are, and what they have in common."""
+    """Give the strategies there are."""
     return [
-        betimes.SchedulingStrategy,
         betimes.PriorityStrategy,
         betimes.AgingPriorityStrategy,
         betimes.EarliestDueStrategy,

@@ -65,8 +65,9 @@ class RawFile:
         self._claim = """
             UPDATE betimes_job SET status = 'running', worker = 'limit', started_at = run_at + 1,
                 attempt = attempt + 1, fence = fence + 1
-            WHERE seq IN (SELECT seq FROM betimes_job WHERE status = 'ready' AND parked IS NULL AND gates IS NULL
-                AND queue = ? AND lane = ? ORDER BY sort_key, seq LIMIT ?)
+            WHERE seq IN (SELECT seq FROM betimes_job
+                WHERE status = 'ready' AND parked IS NULL AND gates IS NULL AND queue = ? AND lane = ?
+                ORDER BY sort_key, seq LIMIT ?)
             RETURNING seq, id, task, payload, attempt, fence
         """
 

@@ -209,7 +209,7 @@ def test_wrong_registrations_are_refused() -> None:
         scheduler.command("wrong", ["true"], executor="thread")  # type: ignore[call-arg]
     with pytest.raises(ConfigurationError, match="overlap says how a schedule runs"):
         scheduler.command("wrong", ["true"], overlap="skip")
-    with pytest.raises(ConfigurationError, match="registered with scheduler.command"):
+    with pytest.raises(ConfigurationError, match=r"registered with scheduler\.command"):
         scheduler.task(name="wrong", executor="command")(lambda: None)
 
 
