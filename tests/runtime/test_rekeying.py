@@ -227,3 +227,16 @@ def test_an_empty_store_is_ordered_by_whoever_comes_first(shared: StoreMaker) ->
 
     clock = VirtualClock()
     run_virtual(main(clock), clock=clock)
+
+
+def test_a_scheduler_that_was_ordered_anew_can_be_stopped_and_started() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        scheduler = make_scheduler(clock)
+        await scheduler.rekey()
+        await scheduler.stop()
+        async with scheduler:
+            pass
+
+    run_virtual(main(), clock=clock)

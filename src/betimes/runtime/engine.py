@@ -137,13 +137,18 @@ class Engine(Openness):
         if self.loop is not None:
             raise ConfigurationError("the scheduler is open: stop it before its jobs are ordered anew")
         self._begin()
+        self._opened = asyncio.Event()
         try:
             await self.store.open(strategy=None)
             await self.declarations.declare()
             return await self.store.rekey(strategy=self._strategy, assign=assign)
         finally:
-            await self.store.close()
-            self._end()
+            try:
+                await self.store.close()
+            finally:
+                self._end()
+                self.is_opening = False
+                self._opened.set()
 
     async def _start_worker(self, loop: asyncio.AbstractEventLoop) -> None:
         executors = self._new_executors()
