@@ -44,7 +44,7 @@ class Engine(Openness):
 
     Args:
         store: where the jobs are.
-        strategy: the stored name of the strategy.
+        strategy: the stored name of the strategy; None: whichever the store was made with, to look only.
         tasks: the registry; it may grow.
         settings: the numbers.
         describe: makes the description of a worker under a fresh id.
@@ -67,7 +67,7 @@ class Engine(Openness):
         tasks: Registry,
         settings: Settings,
         *,
-        strategy: str,
+        strategy: str | None,
         new_id: Callable[[], str],
         describe: Callable[[], WorkerInfo],
         new_executors: Callable[[], Mapping[str, Executor]],
@@ -136,6 +136,7 @@ class Engine(Openness):
         """Order all jobs of a store that is not open by this engine's strategy."""
         if self.loop is not None:
             raise ConfigurationError("the scheduler is open: stop it before its jobs are ordered anew")
+        assert self._strategy is not None, "whoever looks only has no order to give"
         self._begin()
         self._opened = asyncio.Event()
         try:

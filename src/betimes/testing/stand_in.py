@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from betimes.assembly import Parts, assemble
+from betimes.assembly import Parts
 from betimes.clock import new_rng
 from betimes.errors import ConfigurationError
+from betimes.operating import carry_schedules, put_together
 from betimes.runtime.engine import Engine
 from betimes.stores.memory import MemoryStore
 from betimes.testing.clock import VirtualClock
@@ -68,18 +69,10 @@ def stand_in(scheduler: Scheduler, parts: Parts) -> Iterator[None]:
             f"{scheduler!r} is open, so a test cannot put other parts into it: stop it first, and have "
             "nothing start it when the program's modules are imported"
         )
-    engine, maker = assemble(parts, scheduler._definitions)  # noqa: SLF001 - as above
-    _carry_schedules(own, engine)
-    for listener in own.journal.listeners:
-        engine.journal.listeners.add(listener)
-    scheduler._take_up(parts, engine, maker)  # noqa: SLF001 - as above
+    put_together(scheduler, parts)
+    engine = scheduler._engine  # noqa: SLF001 - as above
     try:
         yield
     finally:
         scheduler._take_up(*before)  # noqa: SLF001 - as above
-        _carry_schedules(engine, own)
-
-
-def _carry_schedules(old: Engine, new: Engine) -> None:
-    for asked in old.timetable.declared():
-        new.timetable.declare(asked)
+        carry_schedules(engine, own)

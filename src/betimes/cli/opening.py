@@ -1,0 +1,107 @@
+"""Which store a command speaks to: an application's, or one named by `--url`; and how it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from betimes.cli.exits import Exit, Failure
+from betimes.cli.settings import shared_setting
+
+if TYPE_CHECKING:
+    from betimes.scheduler import Scheduler
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_APP_HELP = "The application: module:name or a file. Or BETIMES_APP, or app in [tool.betimes]."
+_URL_HELP = "The store itself: a file, or its URL. Or BETIMES_URL, or url in [tool.betimes]."
+
+
+def app_argument(fn: F) -> F:
+    """Give a command the argument APP, which settings may give instead."""
+    argument = click.argument(
+        "app", required=False, envvar="BETIMES_APP", default=shared_setting("app"), metavar="[APP]"
+    )
+    return argument(fn)
+
+
+def app_option(fn: F) -> F:
+    """Give a command `--app`."""
+    option = click.option(
+        "-a", "--app", envvar="BETIMES_APP", default=shared_setting("app"), metavar="APP", help=_APP_HELP
+    )
+    return option(fn)
+
+
+def url_option(fn: F) -> F:
+    """Give a command `--url`."""
+    option = click.option(
+        "-u", "--url", envvar="BETIMES_URL", default=shared_setting("url"), metavar="URL", help=_URL_HELP
+    )
+    return option(fn)
+
+
+def store_options(fn: F) -> F:
+    """Give a command `--app` and `--url`: the two ways to say which store."""
+    return app_option(url_option(fn))
+
+
+def application(app: str | None) -> Scheduler:
+    """Return the application's scheduler.
+
+    Raises:
+        click.UsageError: none was named.
+        ConfigurationError: it cannot be loaded.
+    """
+    from betimes.cli.apps import load_app  # noqa: PLC0415 - `--help` does without
+
+    if not app:
+        raise click.UsageError(
+            "which application? Name it: module:name or a file, BETIMES_APP=…, or app = … in [tool.betimes] "
+            "of pyproject.toml"
+        )
+    return load_app(app)
+
+
+def target(app: str | None, url: str | None) -> Scheduler:
+    """Return a scheduler for looking: of the store that `--url` names, or else the application's.
+
+    Where both are given, the store is what `--url` says: it is the nearer one.
+
+    Raises:
+        click.UsageError: neither was named.
+        ConfigurationError: it cannot be loaded, or names no store.
+        Failure: the store is in the memory of another process.
+    """
+    from betimes.operating import scheduler_of  # noqa: PLC0415 - `--help` does without
+
+    if url:
+        scheduler = scheduler_of(url)
+    elif app:
+        scheduler = application(app)
+    else:
+        raise click.UsageError(
+            "which store? Name it by --url jobs.db, or the application b"
+            "y --app, BETIMES_APP=… or [tool.betimes]"
+        )
+    if not scheduler._store.is_durable:  # noqa: SLF001 - the command line is part of the package
+        raise Failure(
+            "its jobs are in the memory of the process that runs them, and cannot be seen from here; with a "
+            'store in a file, as Scheduler("jobs.db"), they can',
+            Exit.SETTINGS,
+        )
+    return scheduler
+
+
+def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]]) -> T:
+    """Open a store as a client, ask something of it, and close it."""
+
+    async def run() -> T:
+        async with scheduler.client():
+            return await ask(scheduler)
+
+    return asyncio.run(run())

@@ -1,0 +1,113 @@
+"""How answers are shown: tables for people, JSON for machines.
+
+On a terminal, and where `rich` is installed (`pip install 'betimes[cli]'`), tables are drawn by it. Elsewhere
+they are plain columns, two blanks apart, whole and without colours, so that `grep` and `awk` can read them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(fn: F) -> F:
+    """Give a command `--json`."""
+    option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+    return option(fn)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its heading, and what stands in it for a record."""
+
+    title: str
+    of: Callable[[Any], object]
+
+
+def show_table(
+    records: Iterable[object], columns: Sequence[Column], *, as_json: bool, empty: str = "nothing"
+) -> None:
+    """Print records: a table of some columns, or a JSON list of all their fields.
+
+    Args:
+        records: dataclasses or dicts.
+        columns: for people.
+        as_json: whether a machine reads it.
+        empty: what people read where there is no record.
+    """
+    records = list(records)
+    if as_json:
+        show_json(records)
+        return
+    if not records:
+        click.echo(empty)
+        return
+    rows = [[_cell(column.of(record)) for column in columns] for record in records]
+    titles = [column.title for column in columns]
+    if not _show_rich(titles, rows):
+        _show_plain(titles, rows)
+
+
+def show_json(value: object) -> None:
+    """Print a value as JSON, on lines of its own; instants in ISO format, with their zone."""
+    import json  # noqa: PLC0415 - tables do without
+
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if value is None or isinstance(value, str | int | float | bool):
+        return getattr(value, "value", value)
+    return getattr(value, "value", None) or str(value)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(str(value).split())
+
+
+def _show_rich(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    if not sys.stdout.isatty():
+        return False
+    try:
+        from rich.console import Console  # noqa: PLC0415 - loaded late: it takes as long as all the rest
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+    except ImportError:
+        return False
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+    return True
+
+
+def _show_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in (titles, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
