@@ -69,7 +69,11 @@ class CronTrigger(WallTimesTrigger):
 
     def hints(self) -> tuple[str, ...]:
         """Return what may surprise: steps that do not divide, days that are missing, changes of the clock."""
-        return cron_hints(self._expression, self._search, self._zone, seconds=self.seconds)
+        return self.hints_after(FIRST_US)
+
+    def hints_after(self, after: Micros) -> tuple[str, ...]:
+        """Return the same, naming of the changes of the clock the first ones that lie ahead of an instant."""
+        return cron_hints(self._expression, self._search, self._zone, seconds=self.seconds, after=after)
 
     def stored(self) -> dict[str, Any]:
         """Return the definition as plain JSON data."""

@@ -12,9 +12,11 @@ from functools import lru_cache
 
 from cronsim import CronSim
 
+from betimes.core.job import Micros
 from betimes.core.triggers.change_hints import hints_on_changes
 from betimes.core.triggers.cron_fields import DAY, FIELDS, MONTH, Expression, Field
 from betimes.core.triggers.cron_search import WallSearch
+from betimes.core.triggers.reckoned import FIRST_US
 from betimes.core.triggers.zones import Zone, zone_in_words
 from betimes.core.wording import listed
 
@@ -39,14 +41,16 @@ def cron_sentence(expression: Expression, tz: str, *, seconds: bool) -> str:
     return f"{_TH.sub(_ordinal, text)}, {zone_in_words(tz)}."
 
 
-def cron_hints(expression: Expression, search: WallSearch, zone: Zone, *, seconds: bool) -> tuple[str, ...]:
-    """Return what may surprise about the expression in this zone, a sentence each."""
+def cron_hints(
+    expression: Expression, search: WallSearch, zone: Zone, *, seconds: bool, after: Micros = FIRST_US
+) -> tuple[str, ...]:
+    """Return what may surprise about the expression in this zone after an instant, a sentence each."""
     return (
         *(["of the six fields, the first is seconds."] if seconds else []),
         *_hints_on_stars(expression, seconds=seconds),
         *_hints_on_steps(expression),
         *_hints_on_days(expression),
-        *_hints_on_clock(expression, search, zone),
+        *_hints_on_clock(expression, search, zone, after),
     )
 
 
@@ -128,7 +132,7 @@ def _values(field: Field, part: str) -> frozenset[int]:
     return frozenset(values)
 
 
-def _hints_on_clock(expression: Expression, search: WallSearch, zone: Zone) -> Iterator[str]:
+def _hints_on_clock(expression: Expression, search: WallSearch, zone: Zone, after: Micros) -> Iterator[str]:
     """Times that are skipped or occur twice; an expression that simply follows the clock surprises nobody."""
     if not expression.parts[2].startswith("*"):
-        yield from hints_on_changes(search.later, zone, follows_clock=expression.follows_clock)
+        yield from hints_on_changes(search.later, zone, follows_clock=expression.follows_clock, after=after)
