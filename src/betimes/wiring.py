@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from betimes.clock import is_gone, process_identity
 from betimes.core.durations import duration_s, duration_us
@@ -55,14 +55,17 @@ def make_store(store: str | Path | Store, *, clock: Clock, history: int) -> Stor
         return store
     if store == "memory:":
         return MemoryStore(clock=clock, history=history)
-    return _sqlite_store(_sqlite_path(store), clock)
+    return _sqlite_store(*_sqlite_path(store), clock)
 
 
-def _sqlite_path(store: object) -> Path:
+def _sqlite_path(store: object) -> tuple[Path, str | None]:
+    """Return the file and the journal mode asked for."""
     if isinstance(store, Path):
-        return store
+        return store, None
+    journal = None
     if isinstance(store, str) and store.startswith("sqlite:///"):
-        path = unquote(store.removeprefix("sqlite:///"))
+        path, _, query = store.removeprefix("sqlite:///").partition("?")
+        path, journal = unquote(path), _journal(store, query)
     elif isinstance(store, str) and "://" not in store and store.strip() and store != ":memory:":
         path = store
     else:
@@ -72,14 +75,24 @@ def _sqlite_path(store: object) -> Path:
         )
     if not path or path.endswith("/"):
         raise ConfigurationError(f"store {store!r} names no file: write for example 'sqlite:///jobs.db'")
-    return Path(path)
+    return Path(path), journal
 
 
-def _sqlite_store(path: Path, clock: Clock) -> Store:
+def _journal(store: str, query: str) -> str | None:
+    parameters = parse_qsl(query, keep_blank_values=True)
+    if [name for name, _ in parameters] not in ([], ["journal"]):
+        raise ConfigurationError(
+            f"store {store!r:.200} has something else than journal=wal or journal=delete behind its '?'; a "
+            "'?' in a file's name is written '%3F'"
+        )
+    return parameters[0][1] if parameters else None
+
+
+def _sqlite_store(path: Path, journal: str | None, clock: Clock) -> Store:
     # Imported here: `import betimes` must not load sqlite3 for those who stay in memory.
     from betimes.stores.sqlite import SqliteStore  # noqa: PLC0415
 
-    return SqliteStore(path, clock=clock, is_gone=is_gone)
+    return SqliteStore(path, clock=clock, is_gone=is_gone, journal=journal)
 
 
 def make_settings(

@@ -40,13 +40,14 @@ class Door(Store):
         is_gone: Callable[[WorkerInfo], bool] = _never_gone,
         max_stall_us: Micros = 300_000_000,
         busy_timeout_s: float = 10.0,
+        journal: str | None = None,
     ) -> None:
         """Remember where the file is to be; nothing is opened yet."""
         self._clock = clock
         self._inline = inline
         self._is_gone = is_gone
         self._max_stall_us = max_stall_us
-        self._where = location(path, busy_timeout_s=busy_timeout_s)
+        self._where = location(path, busy_timeout_s=busy_timeout_s, journal=journal)
         self._specs = Specs()
         self._subscribers: list[Callable[[Hint], None]] = []
         self._writer: Writer | None = None

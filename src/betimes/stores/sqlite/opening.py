@@ -1,8 +1,10 @@
 """Opening the file: created if it is not there, refused if it is not ours to use, never repaired.
 
-A file that we create belongs to its user alone (mode 0600) and is in WAL mode. A file that holds other
-tables is the application's: its journal mode stays as it is, which on SQLite versions with the WAL-reset
-fault must be a rollback journal (see `commit_lock`).
+A file that we create belongs to its user alone (mode 0600). Its journal mode is settled then, WAL unless the
+rollback journal is asked for, and never changed afterwards, since that takes a moment in which nobody else
+has the file open. A file that others commit to as well, which is one with tables that are not ours or whose
+jobs have been submitted in callers' transactions, must not be in WAL mode on SQLite versions with the
+WAL-reset fault (see `commit_lock`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ LOG_BYTES = 64 * 1024 * 1024
 CHECKED_BYTES = 64 * 1024 * 1024
 """A file up to this size is checked for damage when it is opened; a larger one would take too long."""
 
+JOURNALS = ("wal", "delete")
+"""The journal modes that a file can be made with: SQLite's own names."""
+
 SCHEMA_VERSION = migrations()[-1][0]
 
 NAMES = statement("names")
@@ -36,14 +41,16 @@ READ_SCHEMA_VERSION = statement("read_schema_version")
 READ_STRATEGY = statement("read_strategy")
 WRITE_STRATEGY = statement("write_strategy")
 HAS_JOBS = statement("has_jobs")
+IS_SHARED = statement("is_shared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where the store is, and how long to wait for those who lock it."""
+    """Where the store is, how long to wait for those who lock it, and the journal mode asked for, if any."""
 
     path: Path
     busy_timeout_s: float
+    journal: str | None = None
 
 
 def has_wal_reset_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
@@ -52,17 +59,19 @@ def has_wal_reset_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) 
     return version < (3, 51, 3) and not is_backported
 
 
-def location(path: str | Path, *, busy_timeout_s: float) -> Location:
+def location(path: str | Path, *, busy_timeout_s: float, journal: str | None = None) -> Location:
     """Return where the store is to be.
 
     Raises:
-        ConfigurationError: the path names no file.
+        ConfigurationError: the path names no file, or there is no such journal mode.
     """
+    if journal is not None and journal not in JOURNALS:
+        raise ConfigurationError(f"journal is {journal!r:.100}; it is one of {', '.join(map(repr, JOURNALS))}")
     text = os.fspath(path)
     if not text or text == ":memory:":
         raise ConfigurationError(f"path={text!r} names no file; for a store in memory use the memory store")
     # One file must not go by two names, or it would have two locks.
-    return Location(path=Path(text).resolve(), busy_timeout_s=busy_timeout_s)
+    return Location(path=Path(text).resolve(), busy_timeout_s=busy_timeout_s, journal=journal)
 
 
 def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> sqlite3.Connection:
@@ -81,7 +90,7 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
             sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             sql.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             try:
-                _prepare(sql, where.path, strategy)
+                _prepare(sql, where, strategy)
             except BaseException:
                 sql.close()
                 raise
@@ -154,20 +163,18 @@ def _ensure_file(path: Path) -> int:
     return path.stat().st_mode
 
 
-def _prepare(sql: sqlite3.Connection, path: Path, strategy: str | None) -> None:
+def _prepare(sql: sqlite3.Connection, where: Location, strategy: str | None) -> None:
+    path = where.path
     names = {name for (name,) in sql.execute(NAMES)}
     ours = {name for name in names if name.startswith("betimes_")}
     found = _schema_version(sql, path, ours)
     _refuse_other_version(path, found)
     _refuse_damage(sql, path)
-    if names == ours:
-        sql.execute("PRAGMA journal_mode = WAL")
-    elif is_wal(sql) and has_wal_reset_fault():
-        raise ConfigurationError(
-            f"{path} holds other tables and is in WAL mode, which SQLite {sqlite3.sqlite_version} can damage "
-            "when several write to it; run `PRAGMA journal_mode = DELETE` on it with everything else closed, "
-            "use a file of its own, or SQLite 3.51.3 or later"
-        )
+    if not names:
+        sql.execute(f"PRAGMA journal_mode = {where.journal or 'wal'}")
+    _agree_on_journal(sql, where)
+    if names != ours or (ours and sql.execute(IS_SHARED).fetchone()[0]):
+        _refuse_shared_wal(sql, path)
     sql.execute("BEGIN IMMEDIATE")
     try:
         _migrate(sql, _schema_version(sql, path, ours), is_own_file=names == ours)
@@ -177,6 +184,26 @@ def _prepare(sql: sqlite3.Connection, path: Path, strategy: str | None) -> None:
         sql.rollback()
         raise
     sql.execute("COMMIT")
+
+
+def _agree_on_journal(sql: sqlite3.Connection, where: Location) -> None:
+    mode: str = sql.execute("PRAGMA journal_mode").fetchone()[0]
+    if where.journal is None or mode == where.journal:
+        return
+    raise ConfigurationError(
+        f"{where.path} was made with journal={mode!r}, and {where.journal!r} is asked for; leave that out, "
+        f"or run `PRAGMA journal_mode = {where.journal.upper()}` on the file while nothing else has it open"
+    )
+
+
+def _refuse_shared_wal(sql: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file to which others commit, too, where that is not safe."""
+    if is_wal(sql) and has_wal_reset_fault():
+        raise ConfigurationError(
+            f"{path} is shared with other code and in WAL mode, which SQLite {sqlite3.sqlite_version} can "
+            "damage when several write to it; run `PRAGMA journal_mode = DELETE` on it with everything else "
+            "closed, use a file of its own, or SQLite 3.51.3 or later"
+        )
 
 
 def _schema_version(sql: sqlite3.Connection, path: Path, ours: set[str]) -> int:

@@ -43,9 +43,12 @@ class SqliteStore(Door):
         is_gone: tells whether a worker's process has ended, so that its jobs need not wait for its lease.
         max_stall_us: a worker that has not beaten for this long is left to lose its lease.
         busy_timeout_s: how long to wait for somebody else's lock before `StoreUnavailable`.
+        journal: the journal mode that the file is made with: `"wal"`, or `"delete"` for a rollback journal,
+            which a file that is shared with other code needs on some versions of SQLite. A file that was
+            made with the other is refused. None: WAL for a new file, and whatever an old one has.
 
     Raises:
-        ConfigurationError: the path names no file.
+        ConfigurationError: the path names no file, or there is no such journal mode.
 
     Example:
         >>> from betimes.clock import SystemClock
