@@ -247,7 +247,7 @@ class CommandContract(ExecutorContract):
         seen = dict(each.split("=", 1) for each in probe.result.stdout.splitlines() if "=" in each)
         assert (seen["BETIMES_TEST_A"], seen["odd.name"]) == ("changed", "x y")
         assert "BETIMES_TEST_B" not in seen
-        assert (seen["BETIMES_JOB_ID"], seen["BETIMES_ATTEMPT"]) == ("probe", "0")
+        assert [seen[f"BETIMES_{name}"] for name in ("JOB_ID", "ATTEMPT", "FENCE")] == ["probe", "1", "1"]
 
     def test_it_runs_in_its_own_directory(self, tmp_path: Path) -> None:
         folder = tmp_path / "with spaces"
