@@ -1,17 +1,15 @@
-"""What the SQLite store's writer does by its own timer: leases, other processes' commits, checkpoints."""
+"""What the SQLite store's writer does by its own timer: leases and checkpoints."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.runtime.sqlite_scene import job, opened
 
-from betimes.stores.sqlite import upkeep, writer
-from betimes.stores.sqlite.upkeep import Renewals, Watch
+from betimes.stores.sqlite import upkeep, watch, writer
+from betimes.stores.sqlite.upkeep import Renewals
 from betimes.testing import VirtualClock
 
 LEASE_US = 30_000_000
@@ -66,34 +64,6 @@ def test_a_lease_that_was_ended_is_left_alone(clock: VirtualClock, renewals: Ren
     assert renewals.next_due_in_us() is None
 
 
-def test_a_watch_notices_others_commits_and_not_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "x.db"
-    with (
-        closing(sqlite3.connect(path, isolation_level=None)) as own,
-        closing(sqlite3.connect(path, isolation_level=None)) as other,
-    ):
-        own.execute("PRAGMA journal_mode = WAL")
-        own.execute("CREATE TABLE t (x)")
-        watch = Watch(own)
-        own.execute("INSERT INTO t VALUES (1)")
-        assert not watch.has_changed()
-        other.execute("INSERT INTO t VALUES (2)")
-        assert watch.has_changed()
-        assert not watch.has_changed()
-
-
-def test_a_watch_that_is_locked_out_counts_as_changed(tmp_path: Path) -> None:
-    path = tmp_path / "x.db"
-    with (
-        closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as own,
-        closing(sqlite3.connect(path, isolation_level=None)) as other,
-    ):
-        own.execute("CREATE TABLE t (x)")
-        watch = Watch(own)
-        other.execute("BEGIN EXCLUSIVE")
-        assert watch.has_changed()
-
-
 def test_a_checkpoint_is_made_once_enough_has_been_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,14 +103,16 @@ def test_the_log_is_begun_anew_after_a_checkpoint(tmp_path: Path, monkeypatch: p
     assert sizes[-1] == sizes[len(sizes) // 2], "a log that is never begun anew grows with every commit"
 
 
-def test_nobody_is_polled_for_when_nobody_listens(tmp_path: Path) -> None:
+def test_the_timer_stands_still_when_nobody_listens_and_nothing_is_to_be_done(tmp_path: Path) -> None:
     async def main() -> None:
-        async with opened(tmp_path / "jobs.db", inline=True) as store:
+        async with opened(tmp_path / "jobs.db") as store:
             timer = store._writer
             assert timer is not None
             assert timer._pause_s() is None
             stop = store.subscribe(lambda _: None)
-            assert timer._pause_s() == upkeep.POLL_US / 1_000_000
+            pause_s = timer._pause_s()
+            assert pause_s is not None
+            assert pause_s <= watch.SAFETY_US / 1_000_000
             stop()
             assert timer._pause_s() is None
             await store.submit([job("a")])

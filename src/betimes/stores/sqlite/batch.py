@@ -8,7 +8,7 @@ culprit fails. When the commit itself fails, all fail: nothing is half-written.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Committer:
 
     Attributes:
         commits: how many transactions have been committed.
+        on_commit: called after each, while the lock is still held.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Committer:
         self._specs = specs
         self._set_back = SetBack()
         self.commits = 0
+        self.on_commit: Callable[[], None] | None = None
 
     def commit(self, batch: Sequence[Operation]) -> set[Hint]:
         """Carry out a batch: each operation then has its `value` or its `error`.
@@ -85,6 +87,8 @@ class Committer:
             raise
         self._set_back.committed()
         self.commits += 1
+        if self.on_commit is not None:
+            self.on_commit()
 
     def _carry_out(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
         start = 0

@@ -41,10 +41,13 @@ class CommitLock:
     Args:
         database: the database's real path.
         patience_s: how long to try before `StoreUnavailable`.
+
+    Attributes:
+        path: the side file.
     """
 
     def __init__(self, database: Path, *, patience_s: float) -> None:
-        self._path = database.with_name(f"{database.name}-betimes-lock")
+        self.path = database.with_name(f"{database.name}-betimes-lock")
         self._patience_s = patience_s
         self._file: int | None = None
         self._waiting = threading.Event()
@@ -52,7 +55,7 @@ class CommitLock:
 
     def open(self, mode: int) -> None:
         """Make the side file, with the database's own permissions, and open it."""
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode & 0o666)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode & 0o666)
 
     def close(self) -> None:
         """Close the side file; it stays for others."""
@@ -72,7 +75,7 @@ class CommitLock:
             else:
                 return
             if waited >= self._patience_s:
-                raise StoreUnavailable(f"{self._path} has been held by another process for {waited:.0f} s")
+                raise StoreUnavailable(f"{self.path} has been held by another process for {waited:.0f} s")
             pause = _WAITS_S[min(tries, len(_WAITS_S) - 1)]
             self._waiting.wait(pause)
             waited += pause

@@ -1,4 +1,4 @@
-"""What the writer does by its own timer: prolong leases, notice other processes' commits, checkpoint.
+"""What the writer does by its own timer: prolong leases, and notice that the clock was set back.
 
 The timer belongs to the writer's thread, so that code which blocks the event loop loses no lease. It goes
 by `beat`: a worker that has not beaten for longer than `max_stall_us` is left to lose its lease, on
@@ -7,14 +7,11 @@ purpose.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 
 from betimes.core.job import Micros
 from betimes.ports import Clock
 
-POLL_US = 10_000
-"""How often to look whether another process has committed, while somebody here listens."""
 IDLE_CHECKPOINT_US = 1_000_000
 """A checkpoint is made after this long without work, or once enough has been written."""
 WRITES_TO_CHECKPOINT = 10_000
@@ -100,25 +97,3 @@ class SetBack:
         """Note that the transaction under way was committed."""
         if self.is_heeded:
             self.is_heeded = self.is_unheeded = False
-
-
-class Watch:
-    """Notices commits of other connections: this one's own do not count."""
-
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        self._sql = sql
-        self._version = self._read()
-
-    def has_changed(self) -> bool:
-        """Say whether another connection has committed since the last time; a locked file counts as such."""
-        version = self._read()
-        changed = version is None or version != self._version
-        self._version = version
-        return changed
-
-    def _read(self) -> int | None:
-        try:
-            version: int = self._sql.execute("PRAGMA data_version").fetchone()[0]
-        except sqlite3.Error:
-            return None
-        return version

@@ -23,11 +23,13 @@ from betimes.errors import BetimesError
 from betimes.ports import Clock, Hint
 from betimes.stores.sqlite.batch import Committer
 from betimes.stores.sqlite.commit_lock import CommitLock
+from betimes.stores.sqlite.doorbell import Doorbell, touches_of
 from betimes.stores.sqlite.leases import renew
 from betimes.stores.sqlite.opening import Location, is_wal, open_writer
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.rows import Specs
-from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, POLL_US, WRITES_TO_CHECKPOINT, Renewals, Watch
+from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, WRITES_TO_CHECKPOINT, Renewals
+from betimes.stores.sqlite.watch import Watch
 
 _log = logging.getLogger("betimes")
 
@@ -75,7 +77,9 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed: asyncio.Future[None] | None = None
         self._is_ending = False
-        self._polled_at = self._worked_at = self._checkpointed = 0
+        self._worked_at = self._checkpointed = 0
+        self._bell: Doorbell | None = None
+        self._watch: Watch | None = None
         self.renewals = Renewals(clock=settings.clock, max_stall_us=settings.max_stall_us)
 
     # from the event loop
@@ -110,7 +114,7 @@ class Writer:
         else:
             assert self._loop is not None
             operation.future = self._loop.create_future()
-            self._queue.put(operation)
+            self._put(operation)
             return await operation.future
         if operation.error is not None:
             raise operation.error
@@ -119,7 +123,7 @@ class Writer:
     def nudge(self) -> None:
         """Have the thread look at its timer anew."""
         if self._thread is not None:
-            self._queue.put(None)
+            self._put(None)
 
     async def close(self) -> None:
         """Carry out what has been called, and close the file.
@@ -143,7 +147,12 @@ class Writer:
     def _end(self) -> None:
         """Have the thread carry out what has been called, close the file, and end."""
         self._is_ending = True
-        self._queue.put(None)
+        self._put(None)
+
+    def _put(self, operation: Operation | None) -> None:
+        self._queue.put(operation)
+        if self._bell is not None:
+            self._bell.ring()
 
     @property
     def commits(self) -> int:
@@ -163,6 +172,8 @@ class Writer:
             self._work()
         finally:
             self._close_file()
+            if self._bell is not None:
+                self._bell.close()
             if self._closed is not None:
                 self._post(_set_result, self._closed)
 
@@ -174,19 +185,27 @@ class Writer:
             self._keep_up(is_idle=not batch)
 
     def _gather(self) -> list[Operation]:
-        """Wait for a call, or for the timer, and return all that has gathered."""
+        """Wait for a call, for a touch of the file, or for the timer; return all that has gathered."""
+        if self._queue.empty():
+            self._sleep()
         batch: list[Operation] = []
-        try:
-            operation = self._queue.get(timeout=self._pause_s())
-            while True:
+        with suppress(Empty):
+            while len(batch) < BATCH_LIMIT:
+                operation = self._queue.get_nowait()
                 if operation is not None:
                     batch.append(operation)
-                if len(batch) >= BATCH_LIMIT:
-                    break
-                operation = self._queue.get_nowait()
-        except Empty:
-            pass
         return batch
+
+    def _sleep(self) -> None:
+        assert self._bell is not None
+        watch = self._watch if self._settings.is_heard() else None
+        was_touched = self._bell.sleep(
+            self._pause_s(),
+            is_called=lambda: not self._queue.empty(),
+            for_touches=watch is not None and watch.wants_touches(self._clock.boottime()),
+        )
+        if was_touched and watch is not None:
+            watch.touched(self._clock.boottime())
 
     def _commit(self, batch: Sequence[Operation]) -> None:
         try:
@@ -221,8 +240,8 @@ class Writer:
     def _pause_s(self) -> float | None:
         """Return how long the thread may sleep; None: until it is called."""
         pauses = [self.renewals.next_due_in_us()]
-        if self._settings.is_heard():
-            pauses.append(POLL_US)
+        if self._watch is not None and self._settings.is_heard():
+            pauses.append(self._watch.next_in_us(self._clock.boottime()))
         if self._sql.total_changes != self._checkpointed:
             pauses.append(IDLE_CHECKPOINT_US)
         shortest = min((pause for pause in pauses if pause is not None), default=None)
@@ -233,10 +252,8 @@ class Writer:
         due = self.renewals.due()
         if due:
             self._commit([Operation(lambda turn: [renew(turn, worker) for worker in due])])
-        if self._settings.is_heard() and now - self._polled_at >= POLL_US:
-            self._polled_at = now
-            if self._watch.has_changed():
-                self._post(self._settings.tell, ALL_HINTS)
+        if self._watch is not None and self._settings.is_heard() and self._watch.has_news(now):
+            self._post(self._settings.tell, ALL_HINTS)
         if (
             is_idle
             and now - self._worked_at >= IDLE_CHECKPOINT_US
@@ -254,11 +271,22 @@ class Writer:
         where = self._settings.where
         self._sql = open_writer(where, self._lock, strategy=strategy)
         self._is_wal = is_wal(self._sql)
-        self._watch = Watch(self._sql)
         self._committer = Committer(
             self._sql, self._lock, path=where.path, clock=self._clock, specs=self._settings.specs
         )
-        self._checkpointed = self._sql.total_changes
+        self._checkpointed = self._written = self._sql.total_changes
+        if not self._settings.is_inline:
+            watched = where.path.with_name(f"{where.path.name}-wal") if self._is_wal else where.path
+            self._bell = Doorbell(touches_of(watched, probe=self._lock.path))
+            self._watch = Watch(self._sql, self._bell, now=self._clock.boottime())
+            self._committer.on_commit = self._committed
+
+    def _committed(self) -> None:
+        """Forget the touches of a commit of our own: while the lock is held, nobody else of ours writes."""
+        written = self._sql.total_changes
+        if written != self._written and self._watch is not None and self._settings.is_heard():
+            self._watch.committed(self._clock.boottime())
+        self._written = written
 
     def _close_file(self) -> None:
         # Whoever holds the lock has the file open, too: then closing here does not checkpoint, and may go on.
