@@ -104,6 +104,10 @@ class BlockingScheduler:
         """As `Scheduler.job`."""
         return self._job(self._scheduler._call(self._scheduler.job(job_id)))  # noqa: SLF001
 
+    def job_ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """As `Scheduler.job_ids`."""
+        return self._scheduler._call(self._scheduler.job_ids(prefix, limit=limit))  # noqa: SLF001
+
     def jobs(self, **which: Any) -> list[JobInfo]:
         """As `Scheduler.jobs`."""
         return self._scheduler._call(self._scheduler.jobs(**which))  # noqa: SLF001

@@ -13,7 +13,7 @@ from betimes.runtime.engine import Engine
 from betimes.runtime.listeners import Listener
 from betimes.runtime.metrics import Metrics
 from betimes.tasks import check_name
-from betimes.wiring import check_page, make_filter
+from betimes.wiring import check_limit, check_page, make_filter
 
 if TYPE_CHECKING:
     from betimes.core.explain import Explanation
@@ -53,6 +53,19 @@ class Looking:
             SchedulerClosed: the scheduler is not open.
         """
         return JobHandle(cast("Scheduler", self), await self._found(job_id))
+
+    async def job_ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """Return ids that begin so, in their order; for whoever was given the beginning of one.
+
+        Args:
+            prefix: how they begin.
+            limit: the most to return, 1 to 1,000.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+        """
+        check_limit(limit)
+        return await self._opened_store().ids(check_name(prefix, "prefix"), limit=limit)
 
     async def jobs(
         self,

@@ -214,6 +214,15 @@ def check_page(after: object, limit: object) -> None:
     """
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise ConfigurationError(f"after is {shown(after)}; it is the number of a line, or 0 for the first")
+    check_limit(limit)
+
+
+def check_limit(limit: object) -> None:
+    """See that a listing can be as long as this.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
     _count(limit, "limit", most=MOST_LISTED)
 
 

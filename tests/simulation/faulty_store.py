@@ -16,7 +16,9 @@ from tests.simulation.tally import Met, Tally
 from tests.simulation.wire import Parcel, Turn
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
+from betimes.core.queue_view import Pause, QueueView
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
+from betimes.core.vitals import Vitals
 from betimes.ports import (
     Beat,
     Cancellation,
@@ -112,6 +114,10 @@ class FaultyStore(FaultyGates, Store):
         """Look for the newest version of an id."""
         return await self._call("find", lambda: self._shared.find(self._host, job_id))
 
+    async def ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """Look for ids that begin so."""
+        return await self._call("ids", lambda: self._shared.ids(self._host, prefix, limit))
+
     async def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs."""
         return await self._call("jobs", lambda: self._shared.jobs(self._host, which))
@@ -185,23 +191,40 @@ class FaultyStore(FaultyGates, Store):
         """Count the parked jobs."""
         return await self._call("parked", lambda: self._shared.read(self._store.parked()))
 
-    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
+    async def workers(self) -> list[tuple[WorkerInfo, Micros]]:
         """List the workers."""
         return await self._call("workers", lambda: self._shared.read(self._store.workers()))
 
     # --- queues
 
-    async def pause_queue(self, name: str) -> None:
-        """Pause a queue."""
+    async def pause_queue(self, name: str, *, by: str | None = None) -> None:
+        """Pause a queue; who asked is not simulated."""
+        del by
         await self._call(f"pause {name}", lambda: self._shared.pause_queue(self._host, name))
 
     async def resume_queue(self, name: str) -> None:
         """Resume a queue."""
         await self._call(f"resume {name}", lambda: self._shared.resume_queue(self._host, name))
 
-    async def paused_queues(self) -> frozenset[str]:
+    async def paused_queues(self) -> dict[str, Pause]:
         """Look which queues are paused."""
         return await self._call("paused", lambda: self._shared.read(self._store.paused_queues()))
+
+    async def queue(self, name: str) -> QueueView:
+        """Look at a queue."""
+        return await self._call(f"queue {name}", lambda: self._shared.read(self._store.queue(name)))
+
+    async def oldest_due(self) -> dict[str, Micros]:
+        """Look how long the oldest jobs have waited."""
+        return await self._call("oldest due", lambda: self._shared.read(self._store.oldest_due()))
+
+    async def vitals(self, *, full: bool = False) -> Vitals:
+        """Look at the store itself."""
+        return await self._call("vitals", lambda: self._shared.read(self._store.vitals(full=full)))
+
+    async def make_known(self, worker: str, tasks: tuple[str, ...] | None) -> None:
+        """Say which tasks a worker knows."""
+        await self._call("known", lambda: self._shared.read(self._store.make_known(worker, tasks)))
 
     # --- schedules
 

@@ -226,6 +226,10 @@ class SharedStore:
         """Look for the newest version of an id."""
         return copied(carried_out(self.of(host).find(job_id)))
 
+    def ids(self, host: str, prefix: str, limit: int) -> list[str]:
+        """Look for ids that begin so."""
+        return carried_out(self.of(host).ids(prefix, limit=limit))
+
     def jobs(self, host: str, which: JobFilter) -> list[Job]:
         """List jobs."""
         return [job.copy() for job in carried_out(self.of(host).jobs(which))]

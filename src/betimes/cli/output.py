@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any, TypeVar
 
 import click
@@ -62,9 +63,32 @@ def show_json(value: object) -> None:
     click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
 
 
+def show_json_line(value: object) -> None:
+    """Print a value as JSON on one line, for answers that come one after the other."""
+    import json  # noqa: PLC0415 - tables do without
+
+    click.echo(json.dumps(_plain(value), ensure_ascii=False))
+
+
+def show_record(record: object, *, leave_out: Sequence[str] = ()) -> None:
+    """Print the fields of a dataclass that have a value, one a line, for people."""
+    assert is_dataclass(record)
+    shown = {field.name: getattr(record, field.name) for field in fields(record)}
+    shown = {
+        name: value for name, value in shown.items() if name not in leave_out and value not in (None, ())
+    }
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        text = ", ".join(map(str, value)) if isinstance(value, tuple) else _cell(value)
+        click.echo(f"{name.replace('_', ' ').ljust(width)}  {text}")
+
+
 def _plain(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    names = getattr(type(value), "__struct_fields__", None)
+    if names is not None:
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -73,9 +97,9 @@ def _plain(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    if value is None or isinstance(value, str | int | float | bool):
-        return getattr(value, "value", value)
-    return getattr(value, "value", None) or str(value)
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _cell(value: object) -> str:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
     from betimes.core.limits import GateTerms, GateView
     from betimes.core.log import LogLine, LogPage
+    from betimes.core.queue_view import Pause, QueueView
     from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
+    from betimes.core.vitals import Vitals
     from betimes.ports.values import (
         Beat,
         Cancellation,
@@ -65,6 +67,22 @@ class Store(ABC):
             ConfigurationError: the store was made with another strategy, or cannot be used (the text says
             why). SchemaMismatch: it was made by another version; nothing was changed. StoreUnavailable: it
             cannot be reached now.
+        """
+
+    async def look(self) -> None:
+        """Make the store ready to be looked at only: nothing is created, carried over or written.
+
+        Raises:
+            As `open`; also StoreUnavailable where there is none yet.
+        """
+        await self.open(strategy=None)
+
+    @abstractmethod
+    async def vitals(self, *, full: bool = False) -> Vitals:
+        """Return what can be said of the store itself, open or not; what is wrong is said, not raised.
+
+        Args:
+            full: check all that is stored for damage, too, which may take minutes.
         """
 
     @abstractmethod
@@ -118,6 +136,10 @@ class Store(ABC):
     @abstractmethod
     async def find(self, job_id: str) -> Job | None:
         """Return the newest version of an id; None if there is none."""
+
+    @abstractmethod
+    async def ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """Return ids that begin so, in their order, each once; at most `limit`."""
 
     @abstractmethod
     async def jobs(self, which: JobFilter) -> list[Job]:
@@ -221,22 +243,38 @@ class Store(ABC):
         """Count READY jobs by the name they are parked under."""
 
     @abstractmethod
-    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
-        """List the registered workers, each with whether its lease holds."""
+    async def workers(self) -> list[tuple[WorkerInfo, Micros]]:
+        """List the registered workers, each with how long its lease holds; 0: it is over."""
+
+    @abstractmethod
+    async def make_known(self, worker: str, tasks: tuple[str, ...] | None) -> None:
+        """Remember which tasks a registered worker knows, for those who ask why a job waits."""
 
     # queues
 
     @abstractmethod
-    async def pause_queue(self, name: str) -> None:
-        """Let nothing of this queue be claimed until `resume_queue`; kept by the store."""
+    async def pause_queue(self, name: str, *, by: str | None = None) -> None:
+        """Let nothing of this queue be claimed until `resume_queue`; the first pause is the one kept."""
 
     @abstractmethod
     async def resume_queue(self, name: str) -> None:
         """Undo `pause_queue`."""
 
     @abstractmethod
-    async def paused_queues(self) -> frozenset[str]:
-        """Return the paused queues' names."""
+    async def paused_queues(self) -> dict[str, Pause]:
+        """Return the paused queues, by name."""
+
+    @abstractmethod
+    async def queue(self, name: str) -> QueueView:
+        """Show what stands first in a queue, and what is kept back; empty for one without jobs."""
+
+    @abstractmethod
+    async def oldest_due(self) -> dict[str, Micros]:
+        """Return since when the oldest claimable job has been due, by queue; a bounded look.
+
+        It reads the first job of each lane in the order of claims and the oldest submitted ones, so that it
+        may miss an older one behind thousands; DELAYED jobs whose time has come count.
+        """
 
     # gates
 

@@ -9,7 +9,8 @@ the process.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from heapq import nlargest
+from dataclasses import replace
+from heapq import nlargest, nsmallest
 
 from betimes.core.events import (
     CancelRequested,
@@ -70,6 +71,10 @@ class MemoryStore(MemoryOversight):
     async def find(self, job_id: str) -> Job | None:
         """Return the newest version of an id."""
         return self._history.find(job_id)
+
+    async def ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """Return ids that begin so."""
+        return nsmallest(limit, {job.id for job in self._history.all() if job.id.startswith(prefix)})
 
     async def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs, newest first."""
@@ -233,10 +238,16 @@ class MemoryStore(MemoryOversight):
         """Count the parked jobs by name."""
         return {name: len(group) for name, group in self._waiting.parked.items()}
 
-    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
-        """List the workers, each with whether its lease holds."""
+    async def workers(self) -> list[tuple[WorkerInfo, Micros]]:
+        """List the workers, each with how long its lease holds."""
         boottime = self._clock.boottime()
-        return [(lease.info, lease.holds_at(boottime)) for lease in self._leases.all()]
+        return [(lease.info, lease.left_at(boottime)) for lease in self._leases.all()]
+
+    async def make_known(self, worker: str, tasks: tuple[str, ...] | None) -> None:
+        """Remember which tasks a registered worker knows."""
+        lease = self._leases.get(worker)
+        if lease is not None:
+            lease.info = replace(lease.info, tasks=tasks)
 
 
 def _matches(job: Job, which: JobFilter) -> bool:

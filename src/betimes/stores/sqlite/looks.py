@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.log import LogLine
+from betimes.core.queue_view import Pause, QueueView
 from betimes.core.schedule import Fire, ScheduleRecord
 from betimes.ports import JobFilter, ScheduleFilter, WorkerInfo
 from betimes.stores.sqlite.firing import SCHEDULES_BY_ID
 from betimes.stores.sqlite.gate_looks import GateLook
-from betimes.stores.sqlite.leases import WORKERS, lease_holds
+from betimes.stores.sqlite.leases import WORKERS, lease_left
 from betimes.stores.sqlite.logs import line_of
-from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, worker_of
+from betimes.stores.sqlite.queue_looks import look_at_queue, oldest_due
+from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, texts_of, worker_of
 from betimes.stores.sqlite.schedule_rows import fire_of, schedule_of
 from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
 
 LIST_LIVE = Records("list_live")
 LIST_ENDED = Records("list_ended")
+IDS = statement("ids")
 LIVE_SEQS = statement("live_seqs")
 COUNTS = statement("counts")
 READ_PRUNED = statement("read_pruned")
 COUNT_PARKED = statement("count_parked")
-PAUSED_QUEUES = statement("paused_queues")
+PAUSES = statement("pauses")
+KNOWN = statement("known")
 SCHEDULES = Records("schedules")
 DUE_SCHEDULES = Records("due_schedules")
 NEXT_FIRE = statement("next_fire")
@@ -34,6 +39,8 @@ FIRES = Records("fires")
 LOG = Records("log")
 
 END_OF_TIME = 2**63 - 1
+LAST_CHARACTER = chr(0x10FFFF)
+"""No id has it, since it cannot be printed; so every id with a prefix comes before the prefix with it."""
 
 
 class Look:
@@ -63,6 +70,11 @@ class Look:
         """Return the newest version of an id."""
         rows = [*NEWEST_LIVE.read(self._sql, (job_id,)), *NEWEST_ENDED.read(self._sql, (job_id,))]
         return self._specs.job(max(rows, key=_seq)) if rows else None
+
+    def ids(self, prefix: str, limit: int) -> list[str]:
+        """Return ids that begin so, in their order."""
+        wanted = {"first": prefix, "behind": prefix + LAST_CHARACTER, "limit": limit}
+        return [job_id for (job_id,) in self._sql.execute(IDS, wanted).fetchall()]
 
     def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs, newest first."""
@@ -99,14 +111,30 @@ class Look:
         """Count the parked jobs by name."""
         return dict(self._sql.execute(COUNT_PARKED).fetchall())
 
-    def workers(self, boottime: int, boot_id: str) -> list[tuple[WorkerInfo, bool]]:
-        """List the workers, each with whether its lease holds."""
-        rows = self._sql.execute(WORKERS).fetchall()
-        return [(worker_of(row), lease_holds(row, boottime, boot_id)) for row in rows]
+    def workers(self, boottime: int, boot_id: str) -> list[tuple[WorkerInfo, Micros]]:
+        """List the workers with what they know, each with how long its lease holds."""
+        known = {
+            worker: (texts_of(lanes), texts_of(tasks))
+            for worker, lanes, tasks in self._sql.execute(KNOWN).fetchall()
+        }
+        found = []
+        for row in self._sql.execute(WORKERS).fetchall():
+            lanes, tasks = known.get(row[0], (None, None))
+            info = replace(worker_of(row), lanes=lanes, tasks=tasks)
+            found.append((info, lease_left(row, boottime, boot_id)))
+        return found
 
-    def paused_queues(self) -> frozenset[str]:
-        """Return the paused queues' names."""
-        return frozenset(queue for (queue,) in self._sql.execute(PAUSED_QUEUES).fetchall())
+    def paused_queues(self) -> dict[str, Pause]:
+        """Return the paused queues, by name."""
+        return {queue: Pause(at=at, by=by) for queue, at, by in self._sql.execute(PAUSES).fetchall()}
+
+    def queue(self, name: str, now: Micros) -> QueueView:
+        """Show one queue."""
+        return look_at_queue(self._sql, self._specs, name, now)
+
+    def oldest_due(self, now: Micros) -> dict[str, Micros]:
+        """Return since when the oldest claimable job has been due, by queue."""
+        return oldest_due(self._sql, now)
 
     def schedule(self, schedule_id: str) -> ScheduleRecord | None:
         """Return a schedule."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.limits import GateTerms, GateView
 from betimes.core.log import LogLine, LogPage
+from betimes.core.queue_view import Pause, QueueView
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
 from betimes.ports import (
     Beat,
@@ -46,9 +47,12 @@ class SqliteStore(Door):
         journal: the journal mode that the file is made with: `"wal"`, or `"delete"` for a rollback journal,
             which a file that is shared with other code needs on some versions of SQLite. A file that was
             made with the other is refused. None: WAL for a new file, and whatever an old one has.
+        reserve_bytes: the size of a file beside the database that keeps some room on the disk, so that what
+            runs can be recorded when the disk is full, and new jobs are refused; at most a sixteenth of the
+            disk. 0: none.
 
     Raises:
-        ConfigurationError: the path names no file, or there is no such journal mode.
+        ConfigurationError: the path names no file, or a setting is not among those that there are.
 
     Example:
         >>> from betimes.clock import SystemClock
@@ -66,6 +70,7 @@ class SqliteStore(Door):
                 lambda turn: _submit(turn, jobs),
                 finish=lambda kept: kept.acknowledge(),
                 is_guarded=True,
+                is_growth=True,
                 plain=jobs if all(map(is_plain, jobs)) else None,
             )
         )
@@ -83,6 +88,10 @@ class SqliteStore(Door):
     async def find(self, job_id: str) -> Job | None:
         """Return the newest version of an id; None if there is none."""
         return await self._read(lambda look: look.newest(job_id))
+
+    async def ids(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """Return ids that begin so."""
+        return await self._read(lambda look: look.ids(prefix, limit))
 
     async def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs, newest first."""
@@ -174,24 +183,38 @@ class SqliteStore(Door):
         """Count the parked jobs by name."""
         return await self._read(lambda look: look.parked())
 
-    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
-        """List the workers, each with whether its lease holds."""
+    async def workers(self) -> list[tuple[WorkerInfo, Micros]]:
+        """List the workers, each with how long its lease holds."""
         clock = self._clock
         return await self._read(lambda look: look.workers(clock.boottime(), clock.boot_id()))
 
+    async def make_known(self, worker: str, tasks: tuple[str, ...] | None) -> None:
+        """Remember which tasks a registered worker knows."""
+        await self._write(lambda turn: leases.make_known(turn, worker, tasks))
+
     # queues
 
-    async def pause_queue(self, name: str) -> None:
+    async def pause_queue(self, name: str, *, by: str | None = None) -> None:
         """Let nothing of this queue be claimed."""
-        await self._write(lambda turn: control.pause_queue(turn, name))
+        await self._write(lambda turn: control.pause_queue(turn, name, by))
 
     async def resume_queue(self, name: str) -> None:
         """Undo `pause_queue`."""
         await self._write(lambda turn: control.resume_queue(turn, name))
 
-    async def paused_queues(self) -> frozenset[str]:
-        """Return the paused queues' names."""
+    async def paused_queues(self) -> dict[str, Pause]:
+        """Return the paused queues, by name."""
         return await self._read(lambda look: look.paused_queues())
+
+    async def queue(self, name: str) -> QueueView:
+        """Show what stands first in a queue, and what is kept back."""
+        now = self.now()
+        return await self._read(lambda look: look.queue(name, now))
+
+    async def oldest_due(self) -> dict[str, Micros]:
+        """Return since when the oldest claimable job has been due, by queue."""
+        now = self.now()
+        return await self._read(lambda look: look.oldest_due(now))
 
     # gates
 
@@ -224,7 +247,7 @@ class SqliteStore(Door):
 
     async def write_log(self, pages: Sequence[LogPage]) -> None:
         """Add lines to jobs' logs, each page only if its fence is the job's."""
-        await self._write(lambda turn: logs.write(turn, pages))
+        await self._write(lambda turn: logs.write(turn, pages), is_growth=True)
 
     async def log(self, job: Job, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
         """Return lines of a version's log, in order."""
@@ -235,7 +258,9 @@ class SqliteStore(Door):
     async def rekey(self, *, strategy: str, assign: Callable[[Job], None]) -> int:
         """Order all live jobs by another strategy, in one transaction."""
         return await self._write(
-            lambda turn: rekeying.rekey(turn, strategy, assign, self._is_gone), is_guarded=True
+            lambda turn: rekeying.rekey(turn, strategy, assign, self._is_gone),
+            is_guarded=True,
+            is_growth=True,
         )
 
     # schedules
@@ -244,7 +269,10 @@ class SqliteStore(Door):
         self, record: ScheduleRecord, *, expected_version: int | None, fires: Sequence[Fire] = ()
     ) -> bool:
         """Insert or replace a schedule by compare-and-set."""
-        return await self._write(lambda turn: firing.save(turn, record, expected_version, fires))
+        return await self._write(
+            lambda turn: firing.save(turn, record, expected_version, fires),
+            is_growth=expected_version is None,
+        )
 
     async def remove_schedule(self, schedule_id: str) -> bool:
         """Remove a schedule and its fires."""
@@ -269,6 +297,7 @@ class SqliteStore(Door):
                 lambda turn: _fire(turn, advances),
                 finish=lambda steps: steps.acknowledge(),
                 is_guarded=True,
+                is_growth=True,
             )
         )
         return fired

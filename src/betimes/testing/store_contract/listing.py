@@ -34,6 +34,26 @@ class ListContract:
         assert pages == [seqs[:3], seqs[3:6], seqs[6:]]
 
     @played
+    async def test_ids_are_found_by_how_they_begin(self, stage: Stage) -> None:
+        for job_id in ("ab-2", "ab-1", "b", "ab", "a%", "ä", "ab_1"):
+            await stage.add(job_id=job_id)
+        ended = await stage.start(job_id="ab-3")
+        await stage.report(ended, Succeeded(stage.now, b"1"))
+        assert await stage.store.ids("ab") == ["ab", "ab-1", "ab-2", "ab-3", "ab_1"]
+        assert await stage.store.ids("ab-", limit=2) == ["ab-1", "ab-2"]
+        assert await stage.store.ids("a%") == ["a%"]
+        assert await stage.store.ids("ä") == ["ä"]
+        assert await stage.store.ids("c") == []
+        assert len(await stage.store.ids("")) == 8
+
+    @played
+    async def test_an_id_with_several_versions_is_found_once(self, stage: Stage) -> None:
+        first = await stage.start(job_id="same")
+        await stage.report(first, Succeeded(stage.now, b"1"))
+        await stage.add(job_id="same")
+        assert await stage.store.ids("sa") == ["same"]
+
+    @played
     async def test_jobs_are_listed_by_what_they_are(self, stage: Stage) -> None:
         a = await stage.add(task="a", queue="q1", tags=("red", "blue"))
         b = await stage.add(task="b", queue="q2", tags=("red",))

@@ -1,0 +1,119 @@
+"""Changes of many jobs, by id or by options: shown first, asked about, and each with its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from betimes.cli.exits import Exit, Failure
+from betimes.cli.ids import shortened, whole_id
+from betimes.cli.opening import as_client
+from betimes.cli.output import Column, show_table
+from betimes.cli.progress import progress
+from betimes.cli.which import Which
+
+if TYPE_CHECKING:
+    from betimes.scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which jobs a change is for, and how it goes about them.
+
+    Attributes:
+        job_ids: by id.
+        which: by options.
+        dry_run: only show them.
+        yes: do not ask.
+        as_json: for machines.
+    """
+
+    job_ids: tuple[str, ...]
+    which: Which
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one job of a change.
+
+    Attributes:
+        id: the job.
+        outcome: what was done, or why not.
+        is_done: whether it was.
+    """
+
+    id: str
+    outcome: str
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of several jobs.
+
+    Attributes:
+        verb: what it does, for people.
+        act: does it to one job, and answers what came of it.
+        statuses: of jobs found by options that name no status, only those that stand here.
+        chosen: the jobs, and how to go about it.
+    """
+
+    verb: str
+    act: Callable[[Scheduler, str], Awaitable[str]]
+    statuses: tuple[str, ...]
+    chosen: Chosen
+
+    def run(self, scheduler: Scheduler) -> None:
+        """Carry it out, and show what came of it.
+
+        Raises:
+            click.UsageError: no job was named, or by id and by options at once.
+            Failure: it could not be done to some of them.
+        """
+        if bool(self.chosen.job_ids) is not self.chosen.which.is_all:
+            raise click.UsageError(
+                f"name the jobs to {self.verb} by their ids, or by --status, --task, --queue and --tag"
+                + ("; not both" if self.chosen.job_ids else "")
+            )
+        done = as_client(scheduler, self._carry_out)
+        if not done and not self.chosen.job_ids:
+            click.echo("[]" if self.chosen.as_json else "no such job")
+            return
+        short = shortened(each.id for each in done)
+        columns = [Column("id", lambda each: short[each.id]), Column("outcome", lambda each: each.outcome)]
+        show_table(done, columns, as_json=self.chosen.as_json)
+        failed = [each for each in done if not each.is_done]
+        if failed:
+            raise Failure(f"{len(failed)} of {len(done)} jobs stand as they were", Exit.REFUSED)
+
+    async def _carry_out(self, scheduler: Scheduler) -> list[Done]:
+        named = [await whole_id(scheduler, text) for text in self.chosen.job_ids]
+        ids = named or await self._found(scheduler)
+        if self.chosen.dry_run:
+            return [Done(job_id, f"would {self.verb}", is_done=True) for job_id in ids]
+        if not self.chosen.job_ids and ids and not self.chosen.yes:
+            click.confirm(f"{self.verb} {len(ids)} jobs?", abort=True, err=True)
+        return [await self._one(scheduler, job_id) for job_id in progress(ids, self.verb)]
+
+    async def _found(self, scheduler: Scheduler) -> list[str]:
+        found = await self.chosen.which.all(scheduler)
+        is_any = self.chosen.which.status is not None
+        wanted = (info.id for info in found if is_any or info.status.value in self.statuses)
+        return list(dict.fromkeys(wanted))
+
+    async def _one(self, scheduler: Scheduler, job_id: str) -> Done:
+        from betimes.errors import BetimesError, StoreUnavailable  # noqa: PLC0415 - `--help` does without
+
+        try:
+            outcome = await self.act(scheduler, job_id)
+        except StoreUnavailable:
+            raise
+        except BetimesError as error:
+            return Done(job_id, str(error), is_done=False)
+        return Done(job_id, outcome, is_done=outcome not in {"finished", "unknown"})
