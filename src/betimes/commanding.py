@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
@@ -64,7 +63,17 @@ class CommandOptions(TypedDict, total=False):
     jitter: Duration | None
 
 
-_OWN_OPTIONS = ("env", "cwd", "stdin", "ok_codes", "retry_codes", "max_output")
+_OWN_OPTIONS = (
+    "env",
+    "cwd",
+    "stdin",
+    "ok_codes",
+    "retry_codes",
+    "max_output",
+    "user",
+    "inherit_env",
+    "grace",
+)
 _OPTIONS = (*_OWN_OPTIONS, *CommandOptions.__annotations__)
 
 
@@ -83,7 +92,7 @@ class CommandTask(Task[P, R]):
                 f"{self.name} would block the event loop: submit a job of it, or call it in a thread"
             )
         line = cast("CommandLine", self.fn(*args, **kwargs))
-        end = run_to_end(line, line.environment(os.environ), _let_go)
+        end = run_to_end(line, {}, _let_go)
         if isinstance(end, CommandFailed):
             raise end
         return cast("R", end)
@@ -104,6 +113,9 @@ class Commanding(Registrar):
         ok_codes: int | Iterable[int] = (0,),
         retry_codes: int | Iterable[int] | None = None,
         max_output: int = OUTPUT_KEPT,
+        user: str | None = None,
+        inherit_env: bool = True,
+        grace: Duration | None = None,
         **options: Unpack[CommandOptions],
     ) -> Any:
         """Register an external program as a task, whose jobs return a `CommandResult`.
@@ -111,9 +123,9 @@ class Commanding(Registrar):
         `task.submit("a", "b", stdin=…, env=…, cwd=…)` appends its arguments to the list, never to a text: for
         shell text they are `$1`, `$2`, …. What the program writes goes to the job's log, line by line, as it
         comes. At a timeout or a cancel it is sent SIGTERM, together with all that it has started in its
-        process group, and SIGKILL after the scheduler's `grace`; whatever it leaves behind there when it ends
-        is killed, also when the scheduler itself is. It finds the job's id in `BETIMES_JOB_ID`, and the
-        attempt's number in `BETIMES_ATTEMPT`.
+        process group, and SIGKILL after its `grace`; whatever it leaves behind there when it ends
+        is killed, also when the scheduler itself is. It finds the job's id in `BETIMES_JOB_ID`, the
+        attempt's number in `BETIMES_ATTEMPT`, and what grows with every claim in `BETIMES_FENCE`.
 
         Args:
             name: of the task; stored with its jobs.
@@ -126,6 +138,13 @@ class Commanding(Registrar):
             retry_codes: the only exit codes that `retry` holds for; minus a signal's number for a program
                 that it killed. None: all.
             max_output: bytes kept of stdout, and of stderr, in the result (1 MiB; up to 4 MiB): the end.
+            user: the user that it runs as, by name and with all its groups, and with HOME, LOGNAME, USER and
+                SHELL set to fit. Only a worker of root's can run it as another user than its own; elsewhere
+                the job fails and says so. None: the worker's own.
+            inherit_env: whether it gets the worker's environment; False: only `env`, what `user` sets, and
+                the names above.
+            grace: how long it has between SIGTERM and SIGKILL; None: as the scheduler says. When the
+                scheduler stops, its own counts.
             options: those of `task()`, but for `name` and `executor`; `retry` does not hold for a program
                 that cannot be started, since it is not there.
 
@@ -148,6 +167,9 @@ class Commanding(Registrar):
             ok_codes=ok_codes,
             retry_codes=retry_codes,
             max_output=max_output,
+            user=user,
+            inherit_env=inherit_env,
+            grace=grace,
         )
         self._register(function, {"name": name, **options})
         return CommandTask(cast("Scheduler", self), self._definitions[name])

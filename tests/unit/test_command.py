@@ -64,6 +64,20 @@ def test_a_call_may_give_its_own_input_directory_and_variables() -> None:
     assert line.environment({"B": "0", "PATH": "/bin"}) == {"A": "1", "C": "3", "PATH": "/bin"}
 
 
+def test_a_command_may_have_a_user_a_grace_and_no_environment_but_its_own() -> None:
+    made = command(["true"], user="www-data", inherit_env=False, grace="2s", env={"A": "1", "C": None})
+    assert (made.line.user, made.line.inherits, made.line.grace_s) == ("www-data", False, 2.0)
+    assert made.line.environment({"B": "0"}, {"A": "0", "C": "3", "D": "4"}) == {"A": "1", "D": "4"}
+    plain = command(["true"]).line
+    assert (plain.user, plain.inherits, plain.grace_s) == (None, True, None)
+    assert plain.environment({"B": "0", "D": "0"}, {"D": "4"}) == {"B": "0", "D": "4"}
+    assert command(["true"], grace=0).line.grace_s == 0
+    for user in ("", 33, "a\nb"):
+        assert "user is " in refusal(user=user)
+    assert refusal(inherit_env=0) == "inherit_env is 0; it is True or False"
+    assert "grace must not be negative" in refusal(grace=-1)
+
+
 def test_a_program_cannot_be_given_a_nul() -> None:
     made = command(["true"])
     with pytest.raises(PayloadError, match=r"args\[1\] holds a NUL"):

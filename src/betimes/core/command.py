@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from betimes.core.durations import duration_s
 from betimes.core.wording import shown
 from betimes.errors import CommandFailed, ConfigurationError, PayloadError
 
@@ -58,6 +59,9 @@ class CommandLine:
         retry_codes: those that the retry policy is asked about (minus a signal's number for one that kills
             it); None: all.
         max_output: bytes kept of each stream.
+        user: the name of the user that it runs as; None: this process's own.
+        inherits: whether it gets this process's environment.
+        grace_s: seconds between SIGTERM and SIGKILL; None: as the scheduler says.
     """
 
     name: str
@@ -68,6 +72,9 @@ class CommandLine:
     ok_codes: frozenset[int] = frozenset({0})
     retry_codes: frozenset[int] | None = None
     max_output: int = OUTPUT_KEPT
+    user: str | None = None
+    inherits: bool = True
+    grace_s: float | None = None
 
     def failure(self, result: CommandResult, how: str) -> CommandFailed | None:
         """Return the error of an end that is no success; None: it is one.
@@ -89,9 +96,20 @@ class CommandLine:
             may_retry=self.retry_codes is None or code in self.retry_codes,
         )
 
-    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the whole environment of the run."""
-        whole: dict[str, str | None] = {**inherited, **self.env}
+    def environment(
+        self, inherited: Mapping[str, str], own: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """Return the whole environment of the run.
+
+        Args:
+            inherited: this process's.
+            own: what the run gets whether or not it inherits that.
+        """
+        whole: dict[str, str | None] = {
+            **(inherited if self.inherits else {}),
+            **(own or {}),
+            **self.env,
+        }
         return {name: value for name, value in whole.items() if value is not None}
 
 
@@ -144,6 +162,9 @@ def make_command(
     ok_codes: object,
     retry_codes: object,
     max_output: object,
+    user: object = None,
+    inherit_env: object = True,
+    grace: object = None,
 ) -> Command:
     """Check what a command is registered with.
 
@@ -170,8 +191,25 @@ def make_command(
             ok_codes=good,
             retry_codes=retried,
             max_output=_output(max_output),
+            user=None if user is None else _user(user),
+            inherits=_switch(inherit_env, "inherit_env"),
+            grace_s=None if grace is None else duration_s(grace, name="grace", allow_zero=True),
         )
     )
+
+
+def _user(user: object) -> str:
+    if not isinstance(user, str) or not user or not user.isprintable():
+        raise ConfigurationError(
+            f"user is {shown(user)}; it is the name of a user of the worker's machine, or None"
+        )
+    return user
+
+
+def _switch(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is {shown(value)}; it is True or False")
+    return value
 
 
 def _argv(name: str, argv: object) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import asyncio
 import errno
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Protocol
 from betimes.core.command import CommandLine, CommandResult
 from betimes.core.outcome import Outcome, Raised
 from betimes.errors import CommandFailed
+from betimes.executors.accounts import Account, account_to_run_as
 from betimes.executors.guard import Guard
 from betimes.executors.pipes import InputPipe, OutputPipe
 from betimes.executors.spawned import Exit, Program, Spawned
@@ -50,6 +51,7 @@ class RunningCommand:
         guard: kills it if this process dies.
         write_log: takes its output as it comes.
         ended: is called once, in a later step of the loop, when the program and its group are dead.
+        account: the user that it runs as; None: this process's own.
 
     Raises:
         CommandFailed: there are no files left for its pipes.
@@ -62,6 +64,8 @@ class RunningCommand:
         guard: Guard,
         write_log: WriteLog,
         ended: Callable[[CommandResult | CommandFailed], None],
+        *,
+        account: Account | None = None,
     ) -> None:
         self._line = line
         self._ended = ended
@@ -85,6 +89,7 @@ class RunningCommand:
             cwd=line.cwd,
             stdout=self._out.child_end,
             stderr=self._err.child_end,
+            account=account,
         )
         if self._in is not None:
             program = replace(program, stdin=self._in.child_end)
@@ -202,6 +207,7 @@ class _Command:
         self.run = run
         self._desk = desk
         self._is_told = False
+        self._grace_s = desk.grace_s
         self._running: RunningCommand | None = None
 
     def begin(self) -> None:
@@ -212,15 +218,20 @@ class _Command:
         try:
             line = run.context.run(run.invoke)
             assert isinstance(line, CommandLine), f"a command's task returns its line, not {line!r:.100}"
-            env = environment_of(line, run)
-            self._running = RunningCommand(line, env, self._desk.guard, run.write_log, self._end)
+            account = account_of(line)
+            env = environment_of(line, own_names(run), account)
+            guard = self._desk.guard
+            self._grace_s = self._desk.grace_s if line.grace_s is None else line.grace_s
+            self._running = RunningCommand(line, env, guard, run.write_log, self._end, account=account)
+        except CommandFailed as error:
+            self._end(error)
         except BaseException as error:  # noqa: BLE001 - as in a thread: it ends this run, and nothing else
             self._desk.end(self, run.raised(error))
 
     def cancel(self) -> None:
         self._is_told = True
         if self._running is not None:
-            self._running.terminate(self._desk.grace_s)
+            self._running.terminate(self._grace_s)
 
     def kill(self) -> None:
         self._is_told = True
@@ -231,11 +242,33 @@ class _Command:
         self._desk.end(self, outcome_of_end(self.run, end))
 
 
-def environment_of(line: CommandLine, run: Run) -> dict[str, str]:
-    """Return a run's whole environment: this process's, the job's own names, and what the command adds."""
-    job = run.job
-    own = {"BETIMES_JOB_ID": job.id, "BETIMES_ATTEMPT": str(job.attempt)}
-    return line.environment({**os.environ, **own})
+def account_of(line: CommandLine) -> Account | None:
+    """Return the user that a command runs as; None: this process's own, whoever that is.
+
+    Raises:
+        CommandFailed: there is no such user, or this process may not run programs as somebody else.
+    """
+    return None if line.user is None else account_to_run_as(line.user, command=line.name)
+
+
+def own_names(run: Run) -> dict[str, str]:
+    """Return the variables that say which run it is."""
+    call = run.call()  # with the numbers of the claim, wherever the job's record has moved on to
+    return {
+        "BETIMES_JOB_ID": call.job_id,
+        "BETIMES_ATTEMPT": str(call.attempt),
+        "BETIMES_FENCE": str(call.fence),
+    }
+
+
+def environment_of(line: CommandLine, own: Mapping[str, str], account: Account | None) -> dict[str, str]:
+    """Return a run's whole environment, what comes later before what comes first.
+
+    They are: what this process has (unless the command does without), who its user is, the names that are
+    passed here, and what the command adds.
+    """
+    user = {} if account is None else account.environment
+    return line.environment(os.environ, {**user, **own})
 
 
 def outcome_of_end(run: Run, end: CommandResult | CommandFailed) -> Outcome:
@@ -248,14 +281,24 @@ def outcome_of_end(run: Run, end: CommandResult | CommandFailed) -> Outcome:
     return outcome
 
 
-def run_to_end(line: CommandLine, env: dict[str, str], write_log: WriteLog) -> CommandResult | CommandFailed:
-    """Run a command in this very thread, and wait for its end; not on a running event loop."""
+def run_to_end(
+    line: CommandLine, own: Mapping[str, str], write_log: WriteLog
+) -> CommandResult | CommandFailed:
+    """Run a command in this very thread, and wait for its end; not on a running event loop.
+
+    Args:
+        line: what to run.
+        own: variables that say which run it is.
+        write_log: takes its output as it comes.
+    """
 
     async def main() -> CommandResult | CommandFailed:
         guard = Guard()
         end: asyncio.Future[CommandResult | CommandFailed] = asyncio.get_running_loop().create_future()
         try:
-            running = RunningCommand(line, env, guard, write_log, end.set_result)
+            account = account_of(line)
+            env = environment_of(line, own, account)
+            running = RunningCommand(line, env, guard, write_log, end.set_result, account=account)
             try:
                 return await asyncio.shield(end)
             except asyncio.CancelledError:

@@ -23,7 +23,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
+from betimes.executors.accounts import Account
 from betimes.executors.guard import VARIABLE, Guard
 
 
@@ -37,6 +39,7 @@ class Program:
         cwd: its working directory; None: this process's.
         stdin, stdout, stderr: file descriptors, or `subprocess.DEVNULL`.
         pass_fds: more file descriptors that it gets, under the same numbers.
+        account: the user that it runs as; None: this process's own.
 
     All descriptors given here are for the child alone: `Spawned` closes them in this process as soon as the
     child has them, or cannot be started.
@@ -49,6 +52,7 @@ class Program:
     stdout: int = subprocess.DEVNULL
     stderr: int = subprocess.DEVNULL
     pass_fds: tuple[int, ...] = ()
+    account: Account | None = None
 
     def close(self) -> None:
         """Close the descriptors that are meant for the child, in this process."""
@@ -160,6 +164,7 @@ class Spawned:
                 stderr=program.stderr,
                 pass_fds=program.pass_fds,
                 start_new_session=True,
+                **_as_user(program.account),
             )
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being started is told as a value
             if guard is not None:
@@ -193,6 +198,13 @@ class Spawned:
         if self._last_call is not None:
             self._last_call.cancel()
         self._exited(how)
+
+
+def _as_user(account: Account | None) -> dict[str, Any]:
+    """What has a child run as another user; nothing for this process's own, which only root could change."""
+    if account is None or account.is_own:
+        return {}
+    return {"user": account.uid, "group": account.gid, "extra_groups": account.groups}
 
 
 def _await_end(pid: int) -> bool:

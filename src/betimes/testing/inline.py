@@ -12,7 +12,7 @@ from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable
 
 from betimes.core.outcome import Outcome
-from betimes.executors.command import environment_of, outcome_of_end, run_to_end
+from betimes.executors.command import outcome_of_end, own_names, run_to_end
 from betimes.ports import Executor, Run
 
 
@@ -99,4 +99,4 @@ class InlineCommandExecutor(InlineExecutor):
 
     def _run(self, run: Run) -> Outcome:
         line = run.invoke()
-        return outcome_of_end(run, run_to_end(line, environment_of(line, run), run.write_log))
+        return outcome_of_end(run, run_to_end(line, own_names(run), run.write_log))
