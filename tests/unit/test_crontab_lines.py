@@ -76,7 +76,7 @@ def test_wrong_settings_say_what_to_write() -> None:
 @pytest.mark.parametrize(
     ("text", "schedule", "command"),
     [
-        ("0 5 * * 1 tar -zcf /b.tgz /home/", "0 5 * * 1", "tar -zcf /b.tgz /home/"),
+        ("0 5 * * 1 tar -zcf /b.tgz /etc/", "0 5 * * 1", "tar -zcf /b.tgz /etc/"),
         ("  */5\t*  * *\t* \t true ", "*/5\t*  * *\t*", "true "),
         ("@daily  true", "@daily", "true"),
         ("@reboot A=b c", "@reboot", "A=b c"),
