@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from betimes.core.explain import Explanation
     from betimes.core.log import LogLine
-    from betimes.core.schedule_reason import ScheduleExplanation
+    from betimes.core.schedule_reason import NextFire, ScheduleExplanation
     from betimes.core.triggers import Trigger
     from betimes.scheduler import Scheduler
 
@@ -91,13 +91,16 @@ class BlockingScheduler:
 
     def submit_many(self, bound: Iterable[BoundJob[R]]) -> list[BlockingJob[R]]:
         """As `Scheduler.submit_many`."""
-        return [self._job(each) for each in self._scheduler._call(self._scheduler.submit_many(bound))]  # noqa: SLF001
+        calls = list(bound)
+        handles = self._scheduler._call_submit(self._scheduler.submit_many(calls), calls)  # noqa: SLF001
+        return [self._job(each) for each in handles]
 
     def submit_graph(
         self, graph: Mapping[str, BoundJob[Any] | tuple[BoundJob[Any], Iterable[str]]]
     ) -> dict[str, BlockingJob[Any]]:
         """As `Scheduler.submit_graph`."""
-        handles = self._scheduler._call(self._scheduler.submit_graph(graph))  # noqa: SLF001
+        calls = [each[0] if isinstance(each, tuple) else each for each in graph.values()]
+        handles = self._scheduler._call_submit(self._scheduler.submit_graph(graph), calls)  # noqa: SLF001
         return {name: self._job(handle) for name, handle in handles.items()}
 
     def job(self, job_id: str) -> BlockingJob[Any]:
@@ -174,6 +177,10 @@ class BlockingScheduler:
     def schedule(self, schedule_id: str) -> ScheduleInfo:
         """As `Scheduler.schedule`."""
         return self._scheduler._call(self._scheduler.schedule(schedule_id))  # noqa: SLF001
+
+    def next_fires(self, schedule_id: str, *, limit: int = 10) -> list[NextFire]:
+        """As `Scheduler.next_fires`."""
+        return self._scheduler._call(self._scheduler.next_fires(schedule_id, limit=limit))  # noqa: SLF001
 
     def schedules(self, **which: Any) -> list[ScheduleInfo]:
         """As `Scheduler.schedules`."""

@@ -18,12 +18,11 @@ from betimes.runtime.engine import Engine
 from betimes.schedule_info import FireInfo, ScheduleInfo
 from betimes.schedule_options import MissedPolicy, OnConflict, OverlapPolicy, ScheduleOptions, ask
 from betimes.tasks import BoundJob, Duration, check_name
+from betimes.wiring import check_limit
 
 if TYPE_CHECKING:
-    from betimes.core.schedule_reason import ScheduleExplanation
+    from betimes.core.schedule_reason import NextFire, ScheduleExplanation
     from betimes.scheduler import Scheduler
-
-MOST_LISTED = 1000
 
 
 class Scheduling:
@@ -115,10 +114,7 @@ class Scheduling:
             after: only those whose id comes behind this one: the last of the page before.
         """
         self._engine.check_here()
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-            raise ConfigurationError(
-                f"limit is {shown(limit)}; it is a whole number from 1 to {MOST_LISTED:,}"
-            )
+        check_limit(limit)
         mark = None if after is None else _mark(check_name(after, "after"))
         records = await self._engine.store.schedules(ScheduleFilter(after=mark, limit=limit))
         return [self._info(record) for record in records]
@@ -166,6 +162,28 @@ class Scheduling:
         await self._let_others_run()
         return JobHandle(cast("Scheduler", self), job)
 
+    async def next_fires(self, schedule_id: str, *, limit: int = 10) -> list[NextFire]:
+        """Return the next instants of a schedule; of a paused one, those it would have if it were resumed.
+
+        A fixed delay (`after="finish"`) has one at most: the others depend on how long its runs take.
+
+        Args:
+            schedule_id: which.
+            limit: the most to return, 1 to 1,000.
+
+        Raises:
+            UnknownSchedule: there is none.
+            BetimesError: its definition cannot be read here.
+        """
+        from betimes.core.upcoming import next_fires  # noqa: PLC0415 - as `explain_schedule`
+
+        check_limit(limit)
+        record = await self._schedule(schedule_id)
+        _, grid = self._engine.timetable.definitions.read(record)
+        pending = record.next_fire_at
+        after = self._engine.store.now() if pending is None or record.paused else pending - 1
+        return next_fires(grid, after, limit if record.delay_us is None else 1)
+
     async def schedule_history(
         self, schedule_id: str, *, before: datetime | None = None, limit: int = 100
     ) -> list[FireInfo]:
@@ -181,10 +199,7 @@ class Scheduling:
         """
         record = await self._schedule(schedule_id)
         before_us = None if before is None else instant_us(before, name="before")
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-            raise ConfigurationError(
-                f"limit is {shown(limit)}; it is a whole number from 1 to {MOST_LISTED:,}"
-            )
+        check_limit(limit)
         fires = await self._engine.store.fires(record.id, before=before_us, limit=limit)
         return [FireInfo.of(fire) for fire in fires]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from betimes.core.durations import from_us
 from betimes.core.grid import Grid, TriggerFailed
@@ -17,6 +16,7 @@ from betimes.core.schedule_reason import (
     ScheduleReasonCode,
 )
 from betimes.core.schedule_terms import ScheduleTerms
+from betimes.core.upcoming import next_fires
 from betimes.core.wording import listed, moment, span
 
 NEXT_SHOWN = 5
@@ -298,28 +298,5 @@ def _next_fires(s: ScheduleSituation) -> list[NextFire]:
     pending = _pending(record)
     if record.delay_us is not None:
         return [] if pending is None else [NextFire(at=from_us(pending))]
-    zone = _zone(grid.tz())
-    found: list[NextFire] = []
     after = s.now if pending is None or record.paused else pending - 1
-    try:
-        while len(found) < NEXT_SHOWN and (following := grid.next(after)) is not None:
-            instant = from_us(following)
-            found.append(
-                NextFire(
-                    at=instant,
-                    local=None if zone is None else instant.astimezone(zone),
-                    moved_from=grid.moved_from(following),
-                )
-            )
-            after = following
-    except TriggerFailed:
-        return []
-    return found
-
-
-def _zone(name: str | None) -> ZoneInfo | None:
-    """Return the zone in which fires are shown; None: UTC, or a zone that is not known here."""
-    try:
-        return None if name in (None, "UTC") else ZoneInfo(str(name))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
+    return next_fires(grid, after, NEXT_SHOWN)
