@@ -377,7 +377,7 @@ class Restless(MemoryStore):
     async def get(self, job: Job) -> Job | None:
         return job.copy()
 
-    async def workers(self) -> list[tuple[WorkerInfo, bool]]:
+    async def workers(self) -> list[tuple[WorkerInfo, int]]:
         self.looks += 1
         assert self.job is not None
         if self.left:

@@ -23,6 +23,7 @@ from tests.runtime.stage import (
 
 from betimes import JobHandle, Limit, Rate, ReasonCode, Scheduler, StoreUnavailable
 from betimes.core.events import Succeeded
+from betimes.core.queue_view import Pause
 from betimes.ports import ClaimRequest, Report, WorkerInfo
 from betimes.runtime import pool_watch
 from betimes.runtime.pool_watch import LOOK_EVERY_S, PoolWatch
@@ -429,7 +430,7 @@ class Moody(MemoryStore):
         super().__init__(clock=clock)
         self.mood: Callable[[], Coroutine[Any, Any, None]] | None = None
 
-    async def paused_queues(self) -> frozenset[str]:
+    async def paused_queues(self) -> dict[str, Pause]:
         if self.mood is not None:
             await self.mood()
         return await super().paused_queues()

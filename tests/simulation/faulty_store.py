@@ -148,6 +148,10 @@ class FaultyStore(FaultyGates, Store):
         shared = self._shared
         return await self._call("prune", lambda: shared.read(self._store.prune(keep_us=keep_us, limit=limit)))
 
+    async def prunable(self, *, keep_us: int) -> int:
+        """Count what could be forgotten."""
+        return await self._call("prunable", lambda: self._shared.prunable(self._host, keep_us))
+
     async def pruned(self) -> int:
         """Count what was forgotten."""
         return await self._call("pruned", lambda: self._shared.read(self._store.pruned()))

@@ -240,8 +240,8 @@ def test_p25_code_that_blocks_the_loop_loses_no_lease_before_max_stall(
         await store.register(WorkerInfo(id="w", lease_us=300_000))
         await store.submit([job("a")])
         block_the_loop()
-        ((_, lease_holds),) = await store.workers()
-        assert lease_holds is holds
+        ((_, left_us),) = await store.workers()
+        assert (left_us > 0) is holds
         turn = await store.exchange([], ClaimRequest(worker="w", limit=1, lanes={"loop": 1}))
         assert len(turn.claimed) == holds
         await store.close()

@@ -26,6 +26,7 @@ from betimes.core.events import (
 from betimes.core.explain import Explanation, explain
 from betimes.core.job import Job, JobSpec, JobStatus
 from betimes.core.lifecycle import place
+from betimes.core.queue_view import Pause
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Here, Occupant, OtherJob, Situation, WorkerSeen
 
@@ -153,7 +154,7 @@ def test_a_ready_job_is_not_called_early_after_the_clock_went_back() -> None:
 
 def test_an_expired_job_will_not_start_and_nothing_else_matters() -> None:
     job = ready(expires_at=NOW)
-    reason = only(job, around(here=None, workers=(), paused=frozenset({"default"})), ReasonCode.EXPIRED)
+    reason = only(job, around(here=None, workers=(), paused={"default": Pause()}), ReasonCode.EXPIRED)
     assert "2027-01-15 08:00:00 UTC" in reason.text
 
 
@@ -226,7 +227,7 @@ def test_a_replacement_may_wait_for_dependencies_too() -> None:
 
 
 def test_a_paused_queue_is_named_with_the_way_out() -> None:
-    reason = only(ready(), around(paused=frozenset({"default"})), ReasonCode.QUEUE_PAUSED)
+    reason = only(ready(), around(paused={"default": Pause()}), ReasonCode.QUEUE_PAUSED)
     assert reason.change == "await scheduler.resume_queue('default')"
 
 
@@ -510,7 +511,7 @@ def test_a_job_can_have_failed_for_a_reason_without_an_error() -> None:
 
 def test_an_explanation_reads_as_text() -> None:
     job = ready(run_at=NOW + 90 * SECOND)
-    assert str(explain(job, around(paused=frozenset({"default"})))).splitlines() == [
+    assert str(explain(job, around(paused={"default": Pause()}))).splitlines() == [
         "Job a is DELAYED.",
         "- It is not due before 2027-01-15 08:01:30 UTC (in 1m 30s).",
         "  It becomes ready by itself then; to start it sooner, cancel it and submit it again.",

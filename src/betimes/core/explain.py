@@ -113,7 +113,12 @@ def _running(job: Job, s: Situation) -> list[Reason]:
     holder = s.holder(job.worker)
     if holder is None or not holder.is_alive:
         return [_holder_lost(job)]
+    is_here = s.here is not None and s.here.worker == holder.id
+    if holder.is_gone and not is_here:
+        return [_holder_gone(job, s, holder)]
     reasons = [_runs(job, s, holder)]
+    if holder.is_silent and not is_here:
+        reasons.insert(0, _holder_silent(s, holder))
     if job.cancel_requested:
         reasons.append(_cancel_requested(job))
     return reasons
@@ -158,6 +163,32 @@ def _cancel_requested(job: Job) -> Reason:
         text=f"It has been told to stop ({job.reason}), and its code has not returned yet.",
         change=f"It is over when the code returns: {how}. cancel(abandon=True) records CANCELLED at once.",
     )
+
+
+def _holder_gone(job: Job, s: Situation, holder: WorkerSeen) -> Reason:
+    return Reason(
+        code=ReasonCode.HOLDER_SILENT,
+        text=f"Worker {holder.id} held it, and its process ({holder.host}, pid {holder.pid}) has ended; its "
+        f"lease is not over before {_lease_end(s, holder)}.",
+        change=f"A worker of the same machine that knows task {job.spec.task!r} takes it back within two "
+        "seconds, one elsewhere when the lease is over; start one if none runs.",
+        expected_at_us=s.now + (holder.left_us or 0),
+    )
+
+
+def _holder_silent(s: Situation, holder: WorkerSeen) -> Reason:
+    return Reason(
+        code=ReasonCode.HOLDER_SILENT,
+        text=f"Worker {holder.id} ({holder.host or 'another host'}, pid {holder.pid}), which runs it, has "
+        f"been silent for {span(holder.lease_us - (holder.left_us or 0))}; its lease is over at "
+        f"{_lease_end(s, holder)}.",
+        change="Unless that process comes back before, the job is taken back then, and another runs it.",
+        expected_at_us=s.now + (holder.left_us or 0),
+    )
+
+
+def _lease_end(s: Situation, holder: WorkerSeen) -> str:
+    return moment(s.now + (holder.left_us or 0), s.now)
 
 
 def _holder_lost(job: Job) -> Reason:

@@ -9,6 +9,7 @@ from betimes.core.claiming import has_room, is_due, is_expired, is_served
 from betimes.core.gate_obstacles import circuit_open, limit_reached, no_token
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.pool import SLOTS_REMEDY
+from betimes.core.queue_view import Pause
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Here, Occupant, OtherJob, Situation
 from betimes.core.wording import listed, moment, span
@@ -115,15 +116,22 @@ def _back_soon(reason: Reason, known: Collection[str], what: str) -> Reason:
 
 
 def not_runnable_here(job: Job, s: Situation) -> Reason | None:
-    """The only worker that serves its queue does not know its task, or has no executor for it."""
+    """None of the workers that serve its queue knows its task, or has an executor for it."""
     here, spec = s.here, job.spec
-    if job.parked or here is None or not serves(here, spec.queue) or s.serving_elsewhere(spec.queue):
+    others = s.serving_elsewhere(spec.queue)
+    is_served_here = here is not None and serves(here, spec.queue)
+    if job.parked or not (is_served_here or others):
         return None
-    the_only_one = "The only worker that serves its queue has none"
-    if spec.task not in here.tasks:
-        return _task_unknown(spec.task, the_only_one)
-    if spec.lane not in here.slots:
-        return _lane_not_served(spec.lane, the_only_one)
+    many = is_served_here + len(others) > 1
+    why = f"{'None of the workers that serve' if many else 'The only worker that serves'} its queue has one"
+    if not many:
+        why = "The only worker that serves its queue has none"
+    knows_here = is_served_here and here is not None and spec.task in here.tasks
+    if not knows_here and not any(worker.knows_task(spec.task) for worker in others):
+        return _task_unknown(spec.task, why)
+    has_lane_here = is_served_here and here is not None and spec.lane in here.slots
+    if not has_lane_here and not any(worker.has_lane(spec.lane) for worker in others):
+        return _lane_not_served(spec.lane, why)
     return None
 
 
@@ -148,8 +156,17 @@ def queue_paused(job: Job, s: Situation) -> Reason | None:
     queue = job.spec.queue
     if queue not in s.paused:
         return None
-    change = f"await scheduler.resume_queue({queue!r})"
-    return Reason(code=ReasonCode.QUEUE_PAUSED, text=f"Queue {queue!r} is paused.", change=change)
+    return Reason(
+        code=ReasonCode.QUEUE_PAUSED,
+        text=f"Queue {queue!r} is paused{paused_how(s.paused[queue], s.now)}.",
+        change=f"await scheduler.resume_queue({queue!r})",
+    )
+
+
+def paused_how(pause: Pause, now: Micros) -> str:
+    """Say since when a queue is paused, and by whom, as far as that is known."""
+    since = "" if pause.at is None else f" since {moment(pause.at, now)}"
+    return since if pause.by is None else f"{since}, by {pause.by}"
 
 
 def serves(here: Here, queue: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from betimes.core.claiming import is_served
 from betimes.core.job import JobStatus, Micros
 from betimes.core.limits import GateView
+from betimes.core.queue_view import Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,10 @@ class WorkerSeen:
         queues: the queues it serves; None: all.
         lease_us: how long it keeps its jobs without a sign of life.
         is_alive: whether its lease holds.
+        left_us: for how long its lease holds, unless it is prolonged; None: not known.
+        is_gone: whether its process is known to have ended.
+        tasks, lanes: the tasks it knows, and the kinds of work it has an executor for; None: it does not say.
+        concurrency: the most attempts it runs at once; 0: it does not say.
         host, pid: its process.
     """
 
@@ -109,8 +114,31 @@ class WorkerSeen:
     queues: Collection[str] | None
     lease_us: int
     is_alive: bool
+    left_us: int | None = None
+    is_gone: bool = False
+    tasks: Collection[str] | None = None
+    lanes: Collection[str] | None = None
+    concurrency: int = 0
     host: str = ""
     pid: int = 0
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it runs, as far as can be told: its lease holds, and its process has not ended."""
+        return self.is_alive and not self.is_gone
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has missed its beats, of which there are several in each lease, though it is alive."""
+        return self.is_alive and self.left_us is not None and 2 * self.left_us < self.lease_us
+
+    def knows_task(self, task: str) -> bool:
+        """Say whether it may know a task: it names it, or does not say what it knows."""
+        return self.tasks is None or task in self.tasks
+
+    def has_lane(self, lane: str) -> bool:
+        """Say whether it may have an executor for a kind of work."""
+        return self.lanes is None or lane in self.lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +149,7 @@ class Situation:
         now: the store's time.
         here: the worker of this process; None: it runs no jobs.
         workers: all registered workers, this process's too.
-        paused: the paused queues.
+        paused: the paused queues, each with since when and by whom.
         dependencies: the jobs it depends on.
         older: versions of its id that still run.
         gates: its limits, rates and breaker as they stand.
@@ -133,7 +161,7 @@ class Situation:
     now: Micros
     here: Here | None = None
     workers: tuple[WorkerSeen, ...] = ()
-    paused: frozenset[str] = frozenset()
+    paused: Mapping[str, Pause] = field(default_factory=dict)
     dependencies: tuple[OtherJob, ...] = ()
     older: tuple[OtherJob, ...] = ()
     gates: tuple[GateView, ...] = ()

@@ -71,3 +71,18 @@ def listed(names: Sequence[str], *, most: int = 5) -> str:
         some.append(f"{len(names) - most} more")
     *first, last = some or [""]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def sized(count: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one.
+
+    Example:
+        >>> sized(0), sized(1_536), sized(3 * 1024**3)
+        ('0 B', '1.5 KiB', '3.0 GiB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:  # noqa: PLR2004 - by definition
+            break
+        size, unit = size / 1024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from betimes.ports.within import SubmitsWithin
+
 if TYPE_CHECKING:
     from betimes.core.job import Job, JobEvent, JobStatus, Micros
     from betimes.core.limits import GateTerms, GateView
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     )
 
 
-class Store(ABC):
+class Store(SubmitsWithin, ABC):
     """Keeps jobs, schedules, workers and queue states, for any number of workers.
 
     Obligations beside those of each method (the numbers are those of the promises in the docs):
@@ -179,6 +181,10 @@ class Store(ABC):
 
         A key goes with its job, or when `key_until` is over. Returns how many jobs went.
         """
+
+    @abstractmethod
+    async def prunable(self, *, keep_us: int) -> int:
+        """Return how many jobs `prune` would forget now, called until there are no more."""
 
     @abstractmethod
     async def pruned(self) -> int:

@@ -25,6 +25,8 @@ class WorkerInfo:
         host, pid, pid_namespace, process_started, boot_id: to tell whether its process still lives.
         queues: the queues it serves; None: all.
         concurrency: the most attempts it runs at once.
+        lanes: the kinds of work it has an executor for; None: it does not say.
+        tasks: the names of the tasks it knows, in order; None: it does not say, as when they are too many.
     """
 
     id: str
@@ -36,6 +38,8 @@ class WorkerInfo:
     boot_id: str = ""
     queues: tuple[str, ...] | None = None
     concurrency: int = 0
+    lanes: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
 
 
 class Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from betimes.clock import is_gone
 from betimes.core.explain import Explanation, explain
 from betimes.core.job import Job, JobStatus, Micros
 from betimes.core.situation import Here, Occupant, OtherJob, Situation, WorkerSeen
@@ -69,23 +70,12 @@ async def gather(
         here: the worker of this process; None: it runs no jobs.
         held: the jobs whose earlier code still runs here: a claim passes over them.
     """
-    workers = tuple(
-        WorkerSeen(
-            id=info.id,
-            queues=info.queues,
-            lease_us=info.lease_us,
-            is_alive=is_alive,
-            host=info.host,
-            pid=info.pid,
-        )
-        for info, is_alive in await store.workers()
-    )
     is_blocked = job.status is JobStatus.BLOCKED
     before = await _running_before(store, job) if is_blocked else []
     return Situation(
         now=store.now(),
         here=here,
-        workers=workers,
+        workers=await workers_seen(store),
         paused=await store.paused_queues(),
         dependencies=await _dependencies(store, job, before),
         older=tuple(_other(running) for running in before if running.id == job.id),
@@ -93,6 +83,26 @@ async def gather(
         ahead=await _ahead(store, job, held) if job.status in (READY, DELAYED) else 0,
         most_ahead=MOST_AHEAD,
         deadline=_deadline(job, tasks),
+    )
+
+
+async def workers_seen(store: Store) -> tuple[WorkerSeen, ...]:
+    """Describe the registered workers."""
+    return tuple(
+        WorkerSeen(
+            id=info.id,
+            queues=info.queues,
+            lease_us=info.lease_us,
+            is_alive=left_us > 0,
+            left_us=left_us,
+            is_gone=is_gone(info),
+            tasks=info.tasks,
+            lanes=info.lanes,
+            concurrency=info.concurrency,
+            host=info.host,
+            pid=info.pid,
+        )
+        for info, left_us in await store.workers()
     )
 
 

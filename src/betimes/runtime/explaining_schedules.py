@@ -37,7 +37,7 @@ async def explain(
         unreadable, is_elsewhere = str(error), isinstance(error, TriggerElsewhere)
     newest = await store.fires(record.id, limit=NEWEST)
     fires = [] if at is None else await _around(store, record.id, at)
-    is_worked = is_working or any(holds for _, holds in await store.workers())
+    is_worked = is_working or any(left_us for _, left_us in await store.workers())
     situation = ScheduleSituation(
         now=store.now(),
         record=record,

@@ -181,7 +181,7 @@ class PoolWatch:
         is_claiming = self._is_claiming
         paused = await self._store.paused_queues()
         mine = self._worker.id
-        others = [info for info, is_alive in await self._store.workers() if is_alive and info.id != mine]
+        others = [info for info, left_us in await self._store.workers() if left_us and info.id != mine]
 
         def waits_for_us_alone(job: Job) -> bool:
             queue = job.spec.queue

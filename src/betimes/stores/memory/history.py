@@ -117,16 +117,19 @@ class History:
         gone: list[Job] = []
         stay: list[Job] = []
         for job in self.finished:
-            keep_s = job.spec.keep_s
-            keep = keep_us if keep_s is None else round(keep_s * 1_000_000)
-            is_over = job.finished_at is not None and job.finished_at + keep <= now
-            (gone if is_over and len(gone) < limit else stay).append(job)
+            (gone if len(gone) < limit and _is_over(job, now, keep_us) else stay).append(job)
         if gone:
             self.finished = deque(stay)
         forgotten = sum(self.forget(job) for job in gone)
         for key in [key for key, known in self._keys.items() if known.until <= now]:
             del self._keys[key]
         return forgotten
+
+    def prunable(self, now: Micros, keep_us: int) -> int:
+        """Count what `prune` would forget."""
+        return sum(
+            _is_over(job, now, keep_us) and job.status in TERMINAL and job.seq != 0 for job in self.finished
+        )
 
     def forget(self, job: Job) -> bool:
         """Forget one finished job and its key; False, and nothing, if it is live again."""
@@ -159,3 +162,10 @@ class History:
                 del self._older[job.id]
         else:
             self.held[job.id] = job
+
+
+def _is_over(job: Job, now: Micros, keep_us: int) -> bool:
+    """Say whether a finished job has been kept as long as it was to be."""
+    keep_s = job.spec.keep_s
+    keep = keep_us if keep_s is None else round(keep_s * 1_000_000)
+    return job.finished_at is not None and job.finished_at + keep <= now

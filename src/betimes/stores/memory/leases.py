@@ -21,6 +21,10 @@ class Lease:
         """Say whether the lease is in force."""
         return not self.is_dead and self.until > boottime
 
+    def left_at(self, boottime: Micros) -> Micros:
+        """Return how long the lease is in force; 0: it is over."""
+        return max(self.until - boottime, 0) if self.holds_at(boottime) else 0
+
 
 class Leases:
     """The workers by id. A lease that is over but that nobody has rescued yet can still be renewed."""

@@ -8,7 +8,7 @@ from betimes.core.dependencies import settle
 from betimes.core.events import Event, Succeeded
 from betimes.core.job import Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
-from betimes.core.transition import Transition, complete, enter
+from betimes.core.transition import Transition, complete, enter, event_of
 from betimes.ports import Report
 from betimes.stores.memory.gates import Gates
 from betimes.stores.memory.history import History
@@ -152,8 +152,7 @@ class Moves:
             IllegalTransition: nothing has changed.
         """
         step = self.step(job, event)
-        text = step.reason or (str(step.error) if step.error else None)
-        self._changes.append(JobEvent(job, step.before, step.after, at_us=step.at, error=text))
+        self._changes.append(event_of(job, step))
         if step.after.is_terminal:
             self.settle_dependents(job, step.at)
         return step

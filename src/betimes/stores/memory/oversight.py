@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.limits import GateTerms, GateView, rule_of
 from betimes.core.log import LogLine, LogPage
+from betimes.core.queue_view import Pause, QueueView
 from betimes.core.schedule import Advance, Fire, Fired, ScheduleRecord
+from betimes.core.vitals import Vitals
 from betimes.errors import ConfigurationError
 from betimes.ports import Hint, ScheduleFilter
 from betimes.stores.memory.firing import fire
 from betimes.stores.memory.gates import Rule
 from betimes.stores.memory.parts import MemoryParts
+from betimes.stores.memory.queue_looks import look_at_queue, oldest_due
 from betimes.stores.memory.showing import show, show_used
 
 RUNNING = JobStatus.RUNNING
@@ -23,19 +26,36 @@ class MemoryOversight(MemoryParts):
 
     # queues
 
-    async def pause_queue(self, name: str) -> None:
+    async def pause_queue(self, name: str, *, by: str | None = None) -> None:
         """Let nothing of this queue be claimed."""
-        self._paused |= {name}
+        if name not in self._paused:
+            self._paused = self._paused | {name: Pause(at=self._clock.now(), by=by)}
 
     async def resume_queue(self, name: str) -> None:
         """Undo `pause_queue`."""
-        self._paused -= {name}
+        self._paused = {queue: pause for queue, pause in self._paused.items() if queue != name}
         self._moves.work_appeared = True
         self._tell()
 
-    async def paused_queues(self) -> frozenset[str]:
-        """Return the paused queues' names."""
+    async def paused_queues(self) -> dict[str, Pause]:
+        """Return the paused queues, by name."""
         return self._paused
+
+    async def queue(self, name: str) -> QueueView:
+        """Show what stands first in a queue, and what is kept back."""
+        return look_at_queue(self._waiting, name, self._clock.now())
+
+    async def oldest_due(self) -> dict[str, Micros]:
+        """Return since when the oldest claimable job has been due, by queue."""
+        return oldest_due(self._waiting, self._clock.now())
+
+    # the store
+
+    async def vitals(self, *, full: bool = False) -> Vitals:
+        """Say that there is nothing to look at but the jobs."""
+        del full  # memory is not damaged
+        latest = max((job.submitted_at for job in self._history.all()), default=None)
+        return Vitals(kind="memory", is_durable=False, strategy=self._strategy, latest=latest)
 
     # gates
 

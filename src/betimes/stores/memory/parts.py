@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from betimes.core.job import JobEvent, Micros
+from betimes.core.queue_view import Pause
 from betimes.errors import ConfigurationError
 from betimes.ports import Clock, Hint, Store
 from betimes.stores.memory.gates import Gates
@@ -46,7 +47,8 @@ class MemoryParts(Store):
             permits=self._permits,
         )
         self._turns = Turns(self._waiting, self._leases, self._moves, self._permits)
-        self._paused: frozenset[str] = frozenset()
+        # Replaced as a whole, so that what was handed out never changes.
+        self._paused: dict[str, Pause] = {}
         self._strategy: str | None = None
         # Replaced as a whole, so that one may leave while they are called.
         self._subscribers: tuple[Callable[[Hint], None], ...] = ()

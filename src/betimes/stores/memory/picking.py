@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from betimes.core.claiming import is_expired, is_open
 from betimes.core.events import Expired
 from betimes.core.heap import Entry, LazyHeap
@@ -53,7 +55,7 @@ class Picking:
         self._claimed: list[Job] = []
         self._held_back: list[Job] = []
 
-    def pick(self, paused: frozenset[str]) -> list[Job]:
+    def pick(self, paused: Collection[str]) -> list[Job]:
         """Return the jobs that the request takes, in the order (sort_key, seq)."""
         sources, shares = self._sources(paused), self._request.shares
         if shares is None:
@@ -66,7 +68,7 @@ class Picking:
             self._claimed.sort(key=lambda job: (job.sort_key, job.seq))
         return self._claimed
 
-    def _sources(self, paused: frozenset[str]) -> list[Source]:
+    def _sources(self, paused: Collection[str]) -> list[Source]:
         queues, free = self._request.queues, self._free
         sources = [Source(where, jobs=heap) for where, heap in self._waiting.ready.items()]
         sources += [

@@ -17,7 +17,7 @@ from betimes.core.events import (
     GivenBack,
     Retried,
     Unparked,
-    WorkerLost,
+    lost_worker,
 )
 from betimes.core.job import Arrivals, Job, JobEvent, JobStatus, Micros
 from betimes.errors import DuplicateJob, UnknownJob
@@ -142,6 +142,10 @@ class MemoryStore(MemoryOversight):
         self._schedules.forget_fires(now - keep_us)
         return self._history.prune(now, keep_us, limit)
 
+    async def prunable(self, *, keep_us: int) -> int:
+        """Count what is not to be kept any longer."""
+        return self._history.prunable(self._clock.now(), keep_us)
+
     async def pruned(self) -> int:
         """Return how many jobs have been forgotten so far."""
         return self._history.pruned
@@ -224,7 +228,9 @@ class MemoryStore(MemoryOversight):
     def _rescue_from(self, lease: Lease, tasks: Collection[str], now: Micros, left: int) -> int:
         for job in list(lease.held.values()):
             if left and job.spec.task in tasks:
-                self._moves.move(job, WorkerLost(now))
+                info = lease.info
+                loss = lost_worker(now, worker=info.id, pid=info.pid, host=info.host, is_gone=False)
+                self._moves.move(job, loss)
                 left -= 1
         return left
 

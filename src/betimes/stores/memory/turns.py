@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from betimes.core.claiming import is_expired
 from betimes.core.events import Expired, Promoted
@@ -81,7 +81,7 @@ class Turns:
             self._moves.move(head[2], Promoted(now))
 
     def claim(
-        self, request: ClaimRequest, paused: frozenset[str], now: Micros, boottime: Micros
+        self, request: ClaimRequest, paused: Collection[str], now: Micros, boottime: Micros
     ) -> list[Job]:
         """Take the first claimable jobs for a worker whose lease holds."""
         lease = self._leases.get(request.worker)
@@ -100,7 +100,7 @@ class Turns:
         assert len(claimed) <= max(request.limit, 0)
         return claimed
 
-    def _take(self, request: ClaimRequest, paused: frozenset[str], now: Micros) -> list[Job]:
+    def _take(self, request: ClaimRequest, paused: Collection[str], now: Micros) -> list[Job]:
         """Take the first of those that have no gates, by the strategy's order alone."""
         waiting, hold = self._waiting, request.hold
         claimed: list[Job] = []

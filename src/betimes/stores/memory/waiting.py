@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
@@ -114,7 +114,7 @@ class Waiting:
         return min(instants if opening is None else [*instants, opening])
 
     def take(
-        self, request: ClaimRequest, paused: frozenset[str], free: dict[str, int], most: int
+        self, request: ClaimRequest, paused: Collection[str], free: dict[str, int], most: int
     ) -> list[Job]:
         """Pop the READY jobs that the request may take, at most so many, in the order (sort_key, seq).
 

@@ -73,9 +73,9 @@ def unpark(turn: Turn, name: str) -> Sequence[JobEvent]:
     return turn.changes
 
 
-def pause_queue(turn: Turn, name: str) -> None:
+def pause_queue(turn: Turn, name: str, by: str | None) -> None:
     """Let nothing of this queue be claimed."""
-    turn.sql.execute(PAUSE_QUEUE, (name,))
+    turn.sql.execute(PAUSE_QUEUE, (name, turn.now, by))
 
 
 def resume_queue(turn: Turn, name: str) -> None:

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from betimes.core.events import GivenBack, WorkerLost
+from betimes.core.events import GivenBack, lost_worker
 from betimes.core.job import JobEvent
 from betimes.ports import Beat, WorkerInfo
 from betimes.stores.sqlite.reports import refund
-from betimes.stores.sqlite.rows import array, worker_of, worker_row
+from betimes.stores.sqlite.rows import array, known_row, texts, worker_of, worker_row
 from betimes.stores.sqlite.statements import Records, Row, statement
 from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
 
 REGISTER_WORKER = statement("register_worker")
 RENEW_LEASE = statement("renew_lease")
 DELETE_WORKER = statement("delete_worker")
+WRITE_KNOWN = statement("write_known")
+CHANGE_KNOWN = statement("change_known")
+DELETE_KNOWN = statement("delete_known")
 DECLARE_DEAD = statement("declare_dead")
 WORKERS = statement("workers")
 HELD_BY = Records("held_by")
@@ -35,6 +38,12 @@ def register(turn: Turn, worker: WorkerInfo) -> None:
     """Begin a worker's lease."""
     row = worker_row(worker, lease_until=turn.boottime + worker.lease_us, lease_boot_id=turn.boot_id)
     turn.sql.execute(REGISTER_WORKER, row)
+    turn.sql.execute(WRITE_KNOWN, known_row(worker))
+
+
+def make_known(turn: Turn, worker: str, tasks: tuple[str, ...] | None) -> None:
+    """Remember which tasks a registered worker knows."""
+    turn.sql.execute(CHANGE_KNOWN, (worker, texts(tasks)))
 
 
 def renew(turn: Turn, worker: str) -> bool:
@@ -71,7 +80,7 @@ def retire(turn: Turn, worker: str) -> Sequence[JobEvent]:
         turn.move(job, GivenBack(turn.now))
     turn.flush()
     _return_permits(turn, worker)
-    turn.sql.execute(DELETE_WORKER, (worker,))
+    _forget(turn, worker)
     return turn.changes
 
 
@@ -79,17 +88,25 @@ def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], b
     """Take back the jobs of these tasks from workers whose lease is over, a bounded number."""
     left = STEP_LIMIT
     for row in turn.sql.execute(WORKERS).fetchall():
-        if lease_holds(row, turn.boottime, turn.boot_id) and not is_gone(worker_of(row)):
+        info = worker_of(row)
+        has_ended = is_gone(info)
+        if lease_holds(row, turn.boottime, turn.boot_id) and not has_ended:
             continue
-        worker = row[0]
+        worker = info.id
+        loss = lost_worker(turn.now, worker=worker, pid=info.pid, host=info.host, is_gone=has_ended)
         _declare_dead(turn, worker)
         for job in turn.read(LOST_JOBS, (worker, array(tasks), left)):
-            turn.move(job, WorkerLost(turn.now))
+            turn.move(job, loss)
             left -= 1
         turn.flush()
         if not turn.sql.execute(HOLDS_ANY, (worker,)).fetchone()[0]:
-            turn.sql.execute(DELETE_WORKER, (worker,))
+            _forget(turn, worker)
     return turn.changes
+
+
+def _forget(turn: Turn, worker: str) -> None:
+    turn.sql.execute(DELETE_WORKER, (worker,))
+    turn.sql.execute(DELETE_KNOWN, (worker,))
 
 
 def _declare_dead(turn: Turn, worker: str) -> None:
@@ -109,5 +126,11 @@ def _return_permits(turn: Turn, worker: str, kept: Sequence[tuple[int, int]] = (
 
 def lease_holds(row: Row, boottime: int, boot_id: str) -> bool:
     """Say whether the lease in a row of `workers` is in force."""
+    return lease_left(row, boottime, boot_id) > 0
+
+
+def lease_left(row: Row, boottime: int, boot_id: str) -> int:
+    """Return how long the lease in a row of `workers` is in force, in microseconds; 0: it is over."""
     until, lease_boot_id, is_dead = row[9:12]
-    return not is_dead and until > boottime and lease_boot_id == boot_id
+    is_over = is_dead or lease_boot_id != boot_id
+    return 0 if is_over else max(until - boottime, 0)

@@ -258,15 +258,29 @@ def forget_at(spec: JobSpec, finished_at: Micros) -> Micros | None:
 
 def worker_row(worker: WorkerInfo, *, lease_until: int, lease_boot_id: str) -> Row:
     """Return the values of `register_worker`."""
-    queues = None if worker.queues is None else _encode(worker.queues).decode()
     return (
         worker.id, worker.host, worker.pid, worker.pid_namespace, worker.process_started, worker.boot_id,
-        queues, worker.concurrency, worker.lease_us, lease_until, lease_boot_id,
+        texts(worker.queues), worker.concurrency, worker.lease_us, lease_until, lease_boot_id,
     )  # fmt: skip
 
 
+def known_row(worker: WorkerInfo) -> Row:
+    """Return the values of `write_known`."""
+    return worker.id, texts(worker.lanes), texts(worker.tasks)
+
+
+def texts(values: tuple[str, ...] | None) -> str | None:
+    """Return a column that holds texts, or nothing."""
+    return None if values is None else _encode(values).decode()
+
+
+def texts_of(column: str | None) -> tuple[str, ...] | None:
+    """Return the texts that a column holds."""
+    return None if column is None else _decode_texts(column)
+
+
 def worker_of(row: Row) -> WorkerInfo:
-    """Return the worker that a row of `workers` describes."""
+    """Return the worker that a row of `workers` describes, without what it knows."""
     return WorkerInfo(
         id=row[0],
         host=row[1],
@@ -274,7 +288,7 @@ def worker_of(row: Row) -> WorkerInfo:
         pid_namespace=row[3],
         process_started=row[4],
         boot_id=row[5],
-        queues=None if row[6] is None else _decode_texts(row[6]),
+        queues=texts_of(row[6]),
         concurrency=row[7],
         lease_us=row[8],
     )

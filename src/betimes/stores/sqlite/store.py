@@ -20,12 +20,14 @@ from betimes.ports import (
     ClaimRequest,
     Exchange,
     JobFilter,
+    Joined,
     Report,
     ScheduleFilter,
     WorkerInfo,
 )
 from betimes.stores.sqlite import control, firing, leases, logs, rekeying, rules
 from betimes.stores.sqlite.arrivals import is_plain
+from betimes.stores.sqlite.caller import Ground, submit_within
 from betimes.stores.sqlite.door import Door
 from betimes.stores.sqlite.exchange import exchange
 from betimes.stores.sqlite.operation import Operation
@@ -76,6 +78,14 @@ class SqliteStore(Door):
         )
         return kept
 
+    async def submit_within(
+        self, conn: object, jobs: Sequence[Job], *, terms: Sequence[GateTerms] = ()
+    ) -> Joined:
+        """Keep new jobs if and when a transaction of the caller's commits; `conn` is an `sqlite3.Connection`."""
+        self._open_writer()  # that is, refuse unless the file is open in this process
+        ground = Ground(path=self._where.path, clock=self._clock, specs=self._specs)
+        return submit_within(conn, jobs, terms, ground)
+
     async def get(self, job: Job) -> Job | None:
         """Return this version's present state; None if it has been pruned."""
         return await self._read(lambda look: look.version(job.seq))
@@ -123,6 +133,11 @@ class SqliteStore(Door):
         ):
             pass
         return pruned
+
+    async def prunable(self, *, keep_us: int) -> int:
+        """Count what is not to be kept any longer."""
+        now = self.now()
+        return await self._read(lambda look: look.prunable(now, keep_us))
 
     async def pruned(self) -> int:
         """Return how many jobs have been forgotten so far."""

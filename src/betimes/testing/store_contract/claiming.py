@@ -149,13 +149,13 @@ class ClaimContract:
         await stage.worker()
         await stage.store.pause_queue("a")
         await stage.store.pause_queue("a")
-        assert await stage.store.paused_queues() == {"a"}
+        assert set(await stage.store.paused_queues()) == {"a"}
         assert numbers(await stage.claim()) == [other.seq]
         stage.advance(5)
         assert await stage.claim(queues=("a",)) == []
         await stage.store.resume_queue("a")
         await stage.store.resume_queue("never paused")
-        assert await stage.store.paused_queues() == frozenset()
+        assert await stage.store.paused_queues() == {}
         assert numbers(await stage.claim()) == [paused.seq, later.seq]
 
     @played

@@ -43,7 +43,7 @@ class DurableStoreContract(StoreContract):
             stage.job(delay_s=5, expires_s=50, payload='[["ü"],{}]'.encode()),
             stage.job(depends_on=[told.job, done.job]),
         )
-        await stage.store.pause_queue("q")
+        await stage.store.pause_queue("q", by="ops")
         await ScheduleStage(stage).due()
         before, workers = await stage.snapshot(), await stage.store.workers()
         await self._reopen(stage)
@@ -170,10 +170,12 @@ class DurableStoreContract(StoreContract):
 
     @played
     async def test_a_worker_is_remembered_as_it_registered(self, stage: Stage) -> None:
-        info = WorkerInfo(id="w", lease_us=30 * SECOND, host="h", pid=1, process_started=2, boot_id="b")
+        info = WorkerInfo(
+            id="w", lease_us=30 * SECOND, host="h", pid=1, process_started=2, boot_id="b", tasks=("t",)
+        )
         await stage.store.register(info)
         await self._reopen(stage)
-        assert await stage.store.workers() == [(info, True)]
+        assert await stage.store.workers() == [(info, 30 * SECOND)]
 
     @played
     async def test_p01_gates_are_there_after_a_restart(self, stage: Stage) -> None:

@@ -28,13 +28,32 @@ class BeatContract:
             boot_id="boot",
             queues=("a", "b"),
             concurrency=10,
+            lanes=("loop", "thread"),
+            tasks=("a.b", "ü"),
         )
         other = WorkerInfo(id="w2", lease_us=5 * SECOND)
         await stage.store.register(info)
         await stage.store.register(other)
         stage.advance(6)
         workers = sorted(await stage.store.workers(), key=lambda entry: entry[0].id)
-        assert workers == [(info, True), (other, False)]
+        assert workers == [(info, 24 * SECOND), (other, 0)]
+
+    @played
+    async def test_what_a_worker_knows_can_be_changed(self, stage: Stage) -> None:
+        info = WorkerInfo(id="w1", lease_us=30 * SECOND, lanes=("loop",), tasks=("a",))
+        await stage.store.register(info)
+        await stage.store.register(WorkerInfo(id="w2", lease_us=30 * SECOND))
+        stage.advance(6)
+        await stage.store.make_known("w1", ("a", "b"))
+        await stage.store.make_known("nobody", ("c",))
+        known = {info.id: (info.lanes, info.tasks, left) for info, left in await stage.store.workers()}
+        assert known == {
+            "w1": (("loop",), ("a", "b"), 24 * SECOND),
+            "w2": (None, None, 24 * SECOND),
+        }
+        await stage.store.make_known("w1", None)
+        await stage.store.retire("w2")
+        assert [info.tasks for info, _ in await stage.store.workers()] == [None]
 
     @played
     async def test_p24_beats_keep_a_lease_for_ever(self, stage: Stage) -> None:

@@ -1,2 +1,2 @@
--- Let nothing of a queue be claimed.
-INSERT OR IGNORE INTO betimes_paused_queue (queue) VALUES (?);
+-- Let nothing of a queue be claimed; what an earlier pause has said stays.
+INSERT OR IGNORE INTO betimes_paused_queue (queue, paused_at, paused_by) VALUES (?, ?, ?);

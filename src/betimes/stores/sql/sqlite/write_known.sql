@@ -1,0 +1,2 @@
+-- Remember what a worker knows.
+INSERT OR REPLACE INTO betimes_worker_known (worker, lanes, tasks) VALUES (?, ?, ?);
