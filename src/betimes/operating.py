@@ -9,6 +9,7 @@ from typing import Any
 from betimes.assembly import Parts, assemble
 from betimes.errors import ConfigurationError
 from betimes.ports import Store
+from betimes.runtime.bursting import until_idle as wait_until_idle
 from betimes.runtime.engine import Engine
 from betimes.scheduler import Scheduler
 
@@ -46,6 +47,19 @@ def with_settings(scheduler: Scheduler, **changes: Any) -> None:
     """
     parts = scheduler._parts  # noqa: SLF001 - this module and `testing` take schedulers apart, nobody else
     put_together(scheduler, replace(parts, settings=replace(parts.settings, **changes)))
+
+
+async def until_idle(scheduler: Scheduler, *, soon_s: float) -> None:
+    """Return when a scheduler that runs has nothing left to do here, now and for `soon_s` seconds.
+
+    What waits for something else than time does not count: jobs of a paused queue, of a task unknown here,
+    behind a limit that other workers hold, or blocked by a job that is due later.
+    """
+    engine = scheduler._engine  # noqa: SLF001 - as above
+    worker, firing = engine.worker, engine._firing  # noqa: SLF001 - as above
+    assert worker is not None
+    assert firing is not None
+    await wait_until_idle(worker, firing, engine.store, engine.journal.counters, soon_s=soon_s)
 
 
 def put_together(scheduler: Scheduler, parts: Parts) -> None:

@@ -53,6 +53,7 @@ class SubmitOptions:
         job_id, replace: the id, and whether it replaces older versions.
         key, key_for_us: the idempotency key, and how long it is remembered.
         expires_us, expires_at: by when it must have started, relative or absolute.
+        conn: the connection in whose transaction it is to be submitted; None: in one of the store's own.
     """
 
     delay_us: int = 0
@@ -65,6 +66,7 @@ class SubmitOptions:
     key_for_us: int = _KEY_FOR_US
     expires_us: int | None = None
     expires_at: Micros | None = None
+    conn: object = None
 
     @property
     def is_per_job(self) -> bool:
@@ -110,7 +112,9 @@ class Submitter(Generic[P, R]):
             TypeError: the call does not fit the function's signature.
             PayloadError: an argument cannot be stored.
         """
-        payload = self._task.signature.encode(args, kwargs)
+        return self._bound(self._task.signature.encode(args, kwargs))
+
+    def _bound(self, payload: bytes) -> BoundJob[R]:
         return BoundJob(self._task, self._spec, self._options, payload, self._scheduler)
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, JobHandle[R]]:
@@ -123,12 +127,17 @@ class Submitter(Generic[P, R]):
             PayloadError: an argument cannot be stored; nothing was written.
             SchedulerClosed: the scheduler is not open, or stopping.
             DuplicateJob, UnknownJob, ConfigurationError: as the options say.
+
+        With `using(conn=…)` it is stored when the connection's transaction commits, by whoever commits it; it
+        may be awaited on any event loop.
         """
         payload = self._task.signature.encode(args, kwargs)
         return self._scheduler._submit(self._spec, self._options, payload)  # noqa: SLF001
 
     def submit_blocking(self, *args: P.args, **kwargs: P.kwargs) -> BlockingJob[R]:
         """Submit one job from code without an event loop; the scheduler is open in another thread.
+
+        With `using(conn=…)` all that touches the connection is done in the calling thread.
 
         Raises:
             SchedulerClosed: it is not open.
@@ -178,6 +187,7 @@ class Task(Submitter[P, R]):
         retry: int | RetryPolicy | None = UNSET,
         expires: Duration | datetime | None = UNSET,
         tags: Iterable[str] = (),
+        conn: object = None,
         **unknown: Never,
     ) -> Submitter[P, R]:
         """Return the task with options for its next submits.
@@ -198,6 +208,9 @@ class Task(Submitter[P, R]):
             retry: a number of attempts or a `RetryPolicy`; None: one attempt.
             expires: a duration or an aware instant; not started by then, it is cancelled. None: never.
             tags: for finding it again.
+            conn: a connection of yours to the store's database (an `sqlite3.Connection` to its file): the job
+                exists if and only if the transaction open on it commits. Nothing is told of the submit to
+                listeners, and `result()` of a job that was rolled back raises `UnknownJob`.
             unknown: anything else is refused.
 
         Raises:
@@ -214,6 +227,7 @@ class Task(Submitter[P, R]):
             key=_text(key, "key"),
             key_for_us=_key_for_us(key_for, key),
             expires_us=self._task.expires_us if expires is UNSET else None,
+            conn=conn,
         )
         options = _with_start(options, delay, run_at)
         if isinstance(expires, datetime):
@@ -272,6 +286,7 @@ _OPTIONS = (
     "retry",
     "expires",
     "tags",
+    "conn",
 )
 _replace = replace
 

@@ -44,7 +44,7 @@ def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigurationError(f"there is no file {path}")
     name = path.stem
-    _lead_with(str(path.resolve().parent))
+    lead_with(str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"{path} is no Python file: {FORMS}")
@@ -63,7 +63,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _import_module(place: str, app: str) -> ModuleType:
-    _lead_with(str(Path.cwd()))
+    lead_with(str(Path.cwd()))
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
@@ -86,7 +86,8 @@ def _raised(what: str, error: Exception) -> str:
     return f"{what} cannot be imported: {type(error).__name__}: {error}{where}"
 
 
-def _lead_with(folder: str) -> None:
+def lead_with(folder: str) -> None:
+    """Have modules looked for in this folder before all others."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 

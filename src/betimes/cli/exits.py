@@ -42,6 +42,8 @@ class Exit(IntEnum):
     """The store was made by another version of Betimes."""
     REFUSED = 7
     """What was asked cannot be done to this job or schedule as it stands."""
+    UNFINISHED = 8
+    """What was waited for has not come in time; it goes on."""
     INTERRUPTED = 130
     """Ctrl-C, or a second signal."""
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from betimes.cli.settings import read_settings
+from betimes.cli.settings import Settings, defaults_of, read_settings
 from betimes.errors import BetimesError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("betimes.cli.doctor:doctor", "Look for what is wrong, and say what to do."),
     "db": ("betimes.cli.db:db", "Look after the store: status, migrate, sql, prune, backup."),
     "bench": ("betimes.cli.bench:bench", "Measure how fast this machine runs jobs."),
+    "completion": ("betimes.cli.completion:completion", "Print what a shell needs to complete commands."),
 }
 """Each command: where it is, and what `--help` says of it."""
 
@@ -47,15 +48,18 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is asked for; of one that is not there, name the nearest."""
+        """Find the command that is asked for, and its settings; of one that is not there, the nearest."""
         try:
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
         except click.UsageError as error:
             from difflib import get_close_matches  # noqa: PLC0415 - only then
 
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"{error.message}{hint}", ctx) from None
+        if name is not None and command is not None and isinstance(ctx.obj, Settings):
+            ctx.default_map = {name: defaults_of(ctx.obj, command, name)}
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write what the commands are for, without importing them."""
@@ -63,13 +67,17 @@ class Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of ours becomes one line and an exit code."""
+        """Run the command; an error of ours becomes one line and an exit code, and so does Ctrl-C."""
         try:
             return super().invoke(ctx)
         except BetimesError as error:
             from betimes.cli.exits import failure  # noqa: PLC0415 - only then
 
             raise failure(error) from error
+        except (KeyboardInterrupt, click.Abort):
+            from betimes.cli.exits import Exit, Failure  # noqa: PLC0415 - only then
+
+            raise Failure("interrupted", Exit.INTERRUPTED) from None
 
 
 @click.command(
@@ -84,7 +92,7 @@ def betimes(ctx: click.Context) -> None:
     Settings come from flags, from the environment (BETIMES_APP, BETIMES_URL, BETIMES_WORKER_CONCURRENCY …),
     and from [tool.betimes] in pyproject.toml, in this order.
     """
-    ctx.obj = ctx.default_map = read_settings()
+    ctx.obj = read_settings(COMMANDS)
 
 
 def main() -> NoReturn:

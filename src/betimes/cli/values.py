@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -25,6 +26,41 @@ class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic in lat
             self.fail(str(error), param, ctx)
 
 
+class InstantType(click.ParamType):  # type: ignore[type-arg]  # as above
+    """An instant in ISO format, with its zone: `2026-03-01T09:00+01:00`, or with a `Z` for UTC."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Return the aware instant."""
+        if isinstance(value, datetime):
+            found = value
+        else:
+            try:
+                found = datetime.fromisoformat(value)
+            except ValueError:
+                self.fail(f"{value!r} is no instant: write for example 2026-03-01T09:00+01:00", param, ctx)
+        if found.utcoffset() is None:
+            self.fail(f"{value!r} has no zone: add one, such as {value}+01:00, or Z for UTC", param, ctx)
+        return found
+
+
+class DurationOrInstantType(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A length of time, or an instant."""
+
+    name = "duration|instant"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta | datetime:
+        """Return either."""
+        if isinstance(value, timedelta | datetime):
+            return value
+        if isinstance(value, str) and "-" in value and not value.startswith("-"):
+            return INSTANT.convert(value, param, ctx)
+        return timedelta(seconds=DURATION.convert(value, param, ctx))
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -34,3 +70,5 @@ def _is_number(text: str) -> bool:
 
 
 DURATION = DurationType()
+INSTANT = InstantType()
+DURATION_OR_INSTANT = DurationOrInstantType()

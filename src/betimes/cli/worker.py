@@ -2,36 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from betimes.cli.opening import app_argument, application
 from betimes.cli.values import DURATION
 
+if TYPE_CHECKING:
+    from betimes.scheduler import Scheduler
+
 
 @click.command()
 @app_argument
-@click.option("-q", "--queue", "queues", multiple=True, metavar="NAME", help="Serve this queue; repeatable.")
-@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Most attempts at once.")
+@click.option("-q", "--queue", multiple=True, metavar="NAME", help="Serve this queue only; repeatable.")
+@click.option("-c", "--concurrency", type=click.IntRange(1, 100_000), help="Most attempts at once.")
 @click.option("--burst", is_flag=True, help="Run what there is, and exit when nothing is left.")
+@click.option(
+    "--soon",
+    type=DURATION,
+    default=10.0,
+    show_default="10s",
+    help="With --burst: wait for what is due within this time, retries too.",
+)
 @click.option("--drain", type=DURATION, default=25.0, show_default="25s", help="Time to finish at the end.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What is logged to stderr, unless APP sets up logging by itself.",
+)
+@click.option("--until-stdin-ends", is_flag=True, hidden=True)
 def worker(
-    app: str | None, queues: tuple[str, ...], concurrency: int | None, burst: bool, drain: float
+    app: str | None,
+    *,
+    queue: tuple[str, ...],
+    concurrency: int | None,
+    burst: bool,
+    soon: float,
+    drain: float,
+    log_level: str,
+    until_stdin_ends: bool,
 ) -> None:
     """Run the jobs and schedules of APP: module:name, a module, or a file.
 
-    SIGINT or SIGTERM: claim nothing more, let what runs finish within --drain, give back the rest. A second
-    signal ends at once; its jobs run again when the lease is over.
+    SIGINT or SIGTERM: claim nothing more, let what runs finish within --drain, give back the rest, exit with
+    0. A second signal ends at once; the jobs that ran then run again when their lease is over.
+
+    With --burst it exits with 0, however the jobs ended, when nothing runs here, nothing can start here, and
+    nothing is due within --soon. What waits for something else does not count: a paused queue, a task unknown
+    here, a limit that other workers hold.
     """
-    from betimes.operating import with_settings  # noqa: PLC0415 - `--help` does without
+    from betimes.cli.working import log_to_stderr, stop_when_stdin_ends, work  # noqa: PLC0415 - `--help` does without
 
     scheduler = application(app)
+    log_to_stderr(log_level)
+    if until_stdin_ends:
+        stop_when_stdin_ends()
+    adjust(scheduler, queue, concurrency)
+    work(scheduler, drain_s=drain, soon_s=soon if burst else None)
+
+
+def adjust(scheduler: Scheduler, queues: tuple[str, ...], concurrency: int | None) -> None:
+    """Have a scheduler serve other queues, or another number of jobs, than its program says."""
+    from betimes.operating import with_settings  # noqa: PLC0415 - `--help` does without
+    from betimes.tasks import check_name  # noqa: PLC0415
+
     changes: dict[str, Any] = {}
     if queues:
-        changes |= {"queues": tuple(dict.fromkeys(queues)), "shares": None}
+        names = tuple(dict.fromkeys(check_name(name, "--queue") for name in queues))
+        shares = scheduler._parts.settings.shares  # noqa: SLF001 - the command line is part of the package
+        changes["queues"] = names
+        # The program's shares hold on among those of its queues that are served here.
+        known = shares is not None and all(name in shares for name in names)
+        changes["shares"] = {name: shares[name] for name in names} if shares and known else None
     if concurrency is not None:
         changes["concurrency"] = concurrency
     if changes:
         with_settings(scheduler, **changes)
-    scheduler.run(drain=drain)

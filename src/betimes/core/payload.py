@@ -138,6 +138,51 @@ class Signature:
                 return payload if len(payload) <= self._quick_bytes else self._codec.check(arguments, payload)
         return self._codec.encode(self._arguments(*self._parameters.bind(args, kwargs)))
 
+    def encode_given(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], read: Callable[[Any, Any], Any]
+    ) -> bytes:
+        """Return a call as JSON whose arguments came in another form, such as text that somebody typed.
+
+        Args:
+            args: by position, as they came.
+            kwargs: by name, as they came.
+            read: makes the value of one of them; given the annotation, too (`Any` where there is none that
+                could be decoded). Whatever it raises is said with the parameter's name.
+
+        Raises:
+            TypeError: the call does not fit the function's signature; the text is Python's own.
+            PayloadError: as `encode`, or one of them cannot be read.
+        """
+        values = self._parameters.bind(args, kwargs)
+        for index, one in enumerate(self._parameters.stored):
+            if values[index] is not UNSET:
+                values[index] = self._read(one, values[index], read)
+        return self._codec.encode(self._arguments(*values))
+
+    def _read(self, one: Stored, given: Any, read: Callable[[Any, Any], Any]) -> Any:
+        kind = _decodable(one.annotation)[0]
+        kind_within = (get_args(kind) or (Any,))[-1]
+        try:
+            if one.key.startswith("**"):
+                return {name: read(each, kind_within) for name, each in given.items()}
+            if one.key.startswith("*"):
+                return [read(each, kind_within) for each in given]
+            return read(given, kind)
+        except Exception as error:  # annotations may have constructors of any kind
+            function = self._parameters.function
+            raise PayloadError(f"{function}() argument `{one.name}`: {error}", path=one.name) from error
+
+    def can_be_named(self, name: str) -> bool:
+        """Whether an argument of a call can be given by this name."""
+        return name in self._parameters.by_name or any(
+            one.key.startswith("**") for one in self._parameters.stored
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which arguments of a call can be given."""
+        return tuple(self._parameters.by_name)
+
     def _is_quick(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether all arguments are scalars of exactly the types that their annotations let through."""
         if len(args) > self._most:
