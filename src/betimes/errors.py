@@ -206,7 +206,17 @@ class LeaseLost(BetimesError):
 
 
 class StoreUnavailable(BetimesError, ConnectionError):
-    """The store cannot be reached, is locked, full or read-only; nothing was written; it may be retried."""
+    """The store cannot be reached, is locked, full or read-only; nothing was written; it may be retried.
+
+    Attributes:
+        why: what stands against it, in one word: `full` (no room for new jobs; what runs is still recorded),
+            `locked`, `read_only`, `replaced` (the file is no longer the one that was opened), `disk` (it
+            reports errors), or nothing where the store does not tell.
+    """
+
+    def __init__(self, message: str, *, why: str = "") -> None:
+        super().__init__(message)
+        self.why = why
 
 
 class SchemaMismatch(BetimesError):

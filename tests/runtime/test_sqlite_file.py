@@ -47,7 +47,8 @@ def test_a_new_file_and_what_goes_with_it_belong_to_their_user_alone(tmp_path: P
     async def main() -> None:
         async with opened(tmp_path / "jobs.db") as store:
             await store.submit([job("a")])
-            names = {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db-betimes-lock"}
+            beside = {"jobs.db-wal", "jobs.db-shm", "jobs.db-betimes-lock", "jobs.db-betimes-reserve"}
+            names = {"jobs.db", *beside}
             assert modes(tmp_path) == dict.fromkeys(names, 0o600)
 
     asyncio.run(main())

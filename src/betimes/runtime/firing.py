@@ -41,6 +41,9 @@ AT_ONCE = 500
 LOOK_EVERY_S = 10.0
 """The longest wait between two looks at the wall clock."""
 
+ROOM_EVERY_S = 5.0
+"""How often fires are tried while the store's disk is full."""
+
 OnJump: TypeAlias = Callable[[Callable[[], None]], Callable[[], None] | None]
 """`Clock.on_jump`."""
 
@@ -74,6 +77,7 @@ class Firing:
         self._deafen: Callable[[], None] | None = None
         self.is_ticking = False
         self._is_heard = False
+        self._has_room = True
         self._loop = asyncio.get_running_loop()
         self._ahead_us = self._wall_ahead()
         # Schedules that are due, and whose trigger only another process knows.
@@ -114,11 +118,15 @@ class Firing:
             # What is heard from here on may be newer than what the store answers.
             self._is_heard = False
             next_at = await self._next_at()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoreUnavailable) and error.why == "full":
+                self._wait_for_room(error)
+                return
             self._worker.chores.hurry(self.tick)
             raise
         finally:
             self.is_ticking = False
+        self._has_room = True
         if self._is_heard:
             self.hurry()
         if next_at is not None:
@@ -127,6 +135,16 @@ class Firing:
             if not in_s:
                 # More is due than one tick may fire: what has been made starts meanwhile.
                 await let_others_run()
+
+    def _wait_for_room(self, error: StoreUnavailable) -> None:
+        """Try again in a while, when the disk has no room for new jobs: those that are there go on meanwhile.
+
+        Whoever has room again finds the instants missed, which each schedule's policy deals with.
+        """
+        if self._has_room:
+            self._has_room = False
+            _log.error("schedules wait until their jobs can be kept: %s", error)
+        self._worker.chores.hasten(self.tick, self._loop.time() + ROOM_EVERY_S)
 
     async def _keep_declared(self) -> None:
         while True:

@@ -7,6 +7,7 @@ whole; of an attempt that runs on, soon after the lines were written.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING
 
 from betimes.core.job import Job
 from betimes.core.log import LINES_KEPT, LogLine, LogPage, lines_of
+from betimes.errors import StoreUnavailable
 from betimes.ports import Store
 
 if TYPE_CHECKING:
     from betimes.runtime.attempt import Attempt
 
+
+_log = logging.getLogger("betimes")
 
 FLUSH_EVERY_S = 0.5
 """How soon the lines of a job that runs on are stored."""
@@ -51,6 +55,7 @@ class LogBook:
         self._timer: asyncio.TimerHandle | None = None
         self._gathered: dict[tuple[int, int], _Lines] = {}
         self._lock = threading.Lock()
+        self._dropped = 0
         self.has_lines = False
 
     def open(self, loop: asyncio.AbstractEventLoop, awaken: Callable[[], None]) -> None:
@@ -91,19 +96,33 @@ class LogBook:
             self._timer = loop.call_later(FLUSH_EVERY_S, self._awaken)
 
     async def flush(self) -> None:
-        """Take what was gathered to the store; what it does not take is gathered again."""
+        """Take what was gathered to the store; what it does not take is gathered again.
+
+        But where there is no room on its disk, lines are dropped: outcomes must not wait for them.
+        """
         pages = self._take()
         try:
             await self._store.write_log(pages)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoreUnavailable) and error.why == "full":
+                self._drop(pages)
+                return
             self._put_back(pages)
             raise
+        if self._dropped:
+            _log.warning("logs of jobs are kept again; %d lines were lost meanwhile", self._dropped)
+            self._dropped = 0
 
     def _take(self) -> list[LogPage]:
         with self._lock:
             gathered, self._gathered = self._gathered, {}
             self.has_lines = False
         return [LogPage(one.job, one.fence, tuple(one.lines[-LINES_KEPT:])) for one in gathered.values()]
+
+    def _drop(self, pages: list[LogPage]) -> None:
+        if not self._dropped:
+            _log.error("the store's disk is full: what jobs log is lost until there is room")
+        self._dropped += sum(len(page.lines) for page in pages)
 
     def _put_back(self, pages: list[LogPage]) -> None:
         with self._lock:

@@ -39,6 +39,8 @@ class Metrics:
         fires: instants of schedules that became jobs here.
         skipped_fires: instants of schedules that did not: overlapping, missed, or passed while paused.
         store_errors: calls of the store that failed.
+        store_stalled_s: for how long, in seconds, this worker has tried in vain to report and to claim; 0.0,
+            or next to it, while the store answers. It grows while a lock, a full disk or an outage blocks it.
         events_dropped: events a listener's full buffer lost.
         listener_errors: exceptions that listeners raised.
     """
@@ -76,6 +78,7 @@ class Metrics:
     fires: int = 0
     skipped_fires: int = 0
     store_errors: int = 0
+    store_stalled_s: float = 0.0
     events_dropped: int = 0
     listener_errors: int = 0
 
@@ -86,6 +89,7 @@ class Counters:
     Attributes:
         ended: jobs whose end was recorded here, by final status.
         loop_stalls, longest_stall_s: written by the watchdog's thread, and by nobody else.
+        turn_began: since when the worker's turn with the store is under way or failing, on the loop's clock.
     """
 
     __slots__ = (
@@ -106,6 +110,7 @@ class Counters:
         "stale_reports",
         "store_errors",
         "submitted",
+        "turn_began",
     )
 
     def __init__(self) -> None:
@@ -120,6 +125,7 @@ class Counters:
         self.lost_leases = 0
         self.stale_reports = 0
         self.store_errors = 0
+        self.turn_began: float | None = None
         self.fires = 0
         self.skipped_fires = 0
         self.loop_stalls = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from betimes.core.job import JobStatus
@@ -69,6 +70,11 @@ def snapshot(
         fires=counters.fires,
         skipped_fires=counters.skipped_fires,
         store_errors=counters.store_errors,
+        store_stalled_s=_since(counters.turn_began),
         events_dropped=listeners.dropped,
         listener_errors=listeners.errors,
     )
+
+
+def _since(began: float | None) -> float:
+    return 0.0 if began is None else asyncio.get_running_loop().time() - began

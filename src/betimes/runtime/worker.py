@@ -29,7 +29,6 @@ from betimes.core.outcome import Outcome
 from betimes.core.queue_shares import QueueShares
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
-from betimes.errors import StoreUnavailable
 from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, Store
 from betimes.runtime.attempt import Attempt, Refusal
 from betimes.runtime.chores import Chores
@@ -148,6 +147,7 @@ class Worker:
         self.state.on_recorded(list(self.state.held().values()))
 
     def _pump_done(self, pump: asyncio.Task[None]) -> None:
+        self._journal.counters.turn_began = None
         self.progress.set()
         if self.state.phase is not Phase.STOPPED:
             how = "was cancelled" if pump.cancelled() else f"failed: {pump.exception()!r}"
@@ -188,11 +188,14 @@ class Worker:
             self.is_awake = False
             if self.state.phase is not Phase.STOPPED and self._pauses.is_on(self._time()):
                 continue
+            if self._journal.counters.turn_began is None:
+                self._journal.counters.turn_began = self._time()
             try:
                 await self._turn()
             except Exception as error:  # noqa: BLE001 - whatever a store raises: the pump must outlive it
                 self._recover_from(error)
             else:
+                self._journal.counters.turn_began = None
                 self._pauses.end()
                 self._arm()
             self.progress.set()
@@ -263,14 +266,11 @@ class Worker:
     def _recover_from(self, error: Exception) -> None:
         """Have the next try wait: longer each time, with jitter; a stopped worker tries no more."""
         self._journal.counters.store_errors += 1
-        retry_at = self._pauses.begin(self._time())
+        retry_at = self._pauses.begin(self._time(), error)
         if self.state.phase is Phase.STOPPED:
             _log.error("%d outcomes could not be saved: %s", len(self._reports), error)
             self._reports.clear()
             return
-        known = isinstance(error, StoreUnavailable)
-        text = "the store failed (try %d): %s"
-        _log.warning(text, self._pauses.failures, error, exc_info=None if known else error)
         self._loop.call_at(retry_at, self.awaken)
 
     def _arm(self) -> None:

@@ -2,23 +2,25 @@
 
 An operation that refuses (`DuplicateJob` …) leaves nothing, and the others go on. When one fails in a way
 nobody foresaw, the whole batch is rolled back and its operations are run one by one, so that only the
-culprit fails. When the commit itself fails, all fail: nothing is half-written.
+culprit fails. When the commit itself fails, all fail: nothing is half-written. When the disk is full, what
+brings new jobs fails, and the rest gets the reserve (see `room`). When the file at the path is no longer the
+one that was opened, everything fails: what is written to a file without a name is lost.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from betimes.errors import BetimesError
+from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import Clock, Hint
 from betimes.stores.sqlite.arrivals import insert_plain
 from betimes.stores.sqlite.commit_lock import CommitLock
-from betimes.stores.sqlite.failures import primary_code, translated
+from betimes.stores.sqlite.failures import is_full, primary_code, translated
 from betimes.stores.sqlite.firing import follow
 from betimes.stores.sqlite.operation import Operation
+from betimes.stores.sqlite.room import Room
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.turn import Turn
 from betimes.stores.sqlite.upkeep import SetBack
@@ -33,16 +35,24 @@ class Committer:
     """
 
     def __init__(
-        self, sql: sqlite3.Connection, lock: CommitLock, *, path: Path, clock: Clock, specs: Specs
+        self, sql: sqlite3.Connection, lock: CommitLock, *, room: Room, path: Path, clock: Clock, specs: Specs
     ) -> None:
         self._sql = sql
         self._lock = lock
+        self._room = room
         self._path = path
         self._clock = clock
         self._specs = specs
         self._set_back = SetBack()
+        self._identity = identity(path)
+        self._page_size: int = sql.execute("PRAGMA page_size").fetchone()[0]
         self.commits = 0
         self.on_commit: Callable[[], None] | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file at the path is no longer the one that was opened; one system call."""
+        return identity(self._path) != self._identity
 
     def commit(self, batch: Sequence[Operation]) -> set[Hint]:
         """Carry out a batch: each operation then has its `value` or its `error`.
@@ -50,26 +60,95 @@ class Committer:
         Returns what to tell subscribers.
         """
         hints: set[Hint] = set()
+        if self.is_replaced:
+            self._fail(batch, replaced(self._path))
+            return hints
+        growth = [operation for operation in batch if operation.is_growth]
+        if growth:
+            refusal = self._room.refusal(self._owed_bytes)
+            if refusal is not None:
+                self._fail(growth, refusal)
+                batch = [operation for operation in batch if not operation.is_growth]
+        if batch:
+            self._commit(batch, hints)
+        if self._room.is_scarce:
+            # The log is to be written over, not prolonged, and perhaps there is room again.
+            self._checkpoint()
+            self._room.fill()
+        return hints
+
+    def _commit(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
+        error = self._try(batch, hints)
+        if is_full(error, self._path):
+            growth = [operation for operation in batch if operation.is_growth]
+            if 0 < len(growth) < len(batch):
+                self._commit([operation for operation in batch if not operation.is_growth], hints)
+                self._commit(growth, hints)
+                return
+            error = self._try_with_room(batch, hints, error)
+        if error is None:
+            for operation in batch:
+                if operation.error is None:
+                    operation.value = operation.finish(operation.value)
+        elif len(batch) > 1 and _may_be_one_culprit(error):
+            self._commit_one_by_one(batch, hints)
+        else:
+            self._fail(batch, error)
+
+    def _commit_one_by_one(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
+        for place, operation in enumerate(batch):
+            self._commit([operation], hints)
+            if operation.is_growth and is_full(operation.error, self._path):
+                # The others would only try the same disk once more each; whoever asked may try again.
+                assert operation.error is not None
+                self._fail(batch[place + 1 :], operation.error)
+                return
+
+    def _try(self, batch: Sequence[Operation], hints: set[Hint]) -> Exception | None:
+        """Carry a batch out in one transaction; return what went wrong."""
+        new: set[Hint] = set()
         try:
             with self._lock:
-                self._transact(batch, hints)
+                self._transact(batch, new)
         except Exception as error:  # noqa: BLE001 - it is the answer to whoever called
-            hints.clear()
-            if len(batch) > 1 and _may_be_one_culprit(error):
-                for operation in batch:
-                    hints |= self.commit([operation])
-            else:
-                self._fail(batch, error)
-            return hints
-        for operation in batch:
-            if operation.error is None:
-                operation.value = operation.finish(operation.value)
-        return hints
+            return error
+        hints |= new
+        return None
+
+    def _try_with_room(
+        self, batch: Sequence[Operation], hints: set[Hint], error: Exception | None
+    ) -> Exception | None:
+        """Try again on a full disk: writing over the log, and, but for new jobs, with the reserve."""
+        steps = [self._checkpoint]
+        if not batch[0].is_growth:
+            steps += [self._room.give_up, self._checkpoint]
+        for make_room in steps:
+            if make_room():
+                error = self._try(batch, hints)
+                if not is_full(error, self._path):
+                    break
+        return error
 
     def checkpoint(self) -> None:
         """Copy the log into the database file, as far as readers allow; what fails is done the next time."""
-        with suppress(sqlite3.Error, BetimesError), self._lock:
-            self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._checkpoint()
+
+    def _checkpoint(self) -> bool:
+        """Return whether all of the log has been copied, so that it is written over from now on."""
+        try:
+            with self._lock:
+                is_busy, frames, copied = self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except (sqlite3.Error, BetimesError):
+            return False
+        return not is_busy and 0 <= frames == copied
+
+    def _owed_bytes(self) -> int:
+        """Return by how much the database will grow when the log is copied into it."""
+        try:
+            pages: int = self._sql.execute("PRAGMA page_count").fetchone()[0]
+            return max(0, pages * self._page_size - self._path.stat().st_size)
+        except (sqlite3.Error, OSError):
+            return 0
 
     def _transact(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
         sql = self._sql
@@ -147,7 +226,7 @@ class Committer:
             hints=hints,
         )
 
-    def _fail(self, batch: Sequence[Operation], error: Exception) -> None:
+    def _fail(self, batch: Sequence[Operation], error: BaseException) -> None:
         for operation in batch:
             operation.error = translated(error, self._path)
             operation.error.__cause__ = error if operation.error is not error else error.__cause__
@@ -156,4 +235,25 @@ class Committer:
 def _may_be_one_culprit(error: Exception) -> bool:
     """Say whether the rest of a batch may do better alone: not if the file is locked or its disk broken."""
     hopeless = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY)
-    return not (isinstance(error, sqlite3.Error) and primary_code(error) in hopeless)
+    if isinstance(error, sqlite3.Error):
+        return primary_code(error) not in hopeless
+    return not isinstance(error, StoreUnavailable)  # nobody could get at the file
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return which file it is that lies at a path; None: there is none, or it cannot be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def replaced(path: Path) -> StoreUnavailable:
+    """Return what to raise when the file at the path is no longer the one that was opened."""
+    happened = "has been moved or deleted" if identity(path) is None else "has been replaced by another file"
+    return StoreUnavailable(
+        f"{path} {happened} while it was open: nothing more is written to it. Put the same file back, and "
+        "work goes on; or stop this process and start it again, to use what lies there now",
+        why="replaced",
+    )

@@ -18,6 +18,7 @@ from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import translated
 from betimes.stores.sqlite.mounts import refuse_network
+from betimes.stores.sqlite.room import RESERVE_BYTES
 from betimes.stores.sqlite.statements import migrations, statement
 
 OLDEST_SQLITE = (3, 38, 0)
@@ -46,11 +47,19 @@ IS_SHARED = statement("is_shared")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where the store is, how long to wait for those who lock it, and the journal mode asked for, if any."""
+    """Where the store is, and how it is to be used there.
+
+    Attributes:
+        path: the file's real path.
+        busy_timeout_s: how long to wait for those who lock it.
+        journal: the journal mode asked for; None: none is.
+        reserve_bytes: how much of the disk is kept for what must be recorded although it is full.
+    """
 
     path: Path
     busy_timeout_s: float
     journal: str | None = None
+    reserve_bytes: int = RESERVE_BYTES
 
 
 def has_wal_reset_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
@@ -59,19 +68,34 @@ def has_wal_reset_fault(version: tuple[int, ...] = sqlite3.sqlite_version_info) 
     return version < (3, 51, 3) and not is_backported
 
 
-def location(path: str | Path, *, busy_timeout_s: float, journal: str | None = None) -> Location:
+def location(
+    path: str | Path,
+    *,
+    busy_timeout_s: float,
+    journal: str | None = None,
+    reserve_bytes: int = RESERVE_BYTES,
+) -> Location:
     """Return where the store is to be.
 
     Raises:
-        ConfigurationError: the path names no file, or there is no such journal mode.
+        ConfigurationError: the path names no file, there is no such journal mode, or no such size.
     """
+    if reserve_bytes < 0:
+        raise ConfigurationError(f"reserve_bytes is {reserve_bytes}: give a size in bytes, or 0 for none")
     if journal is not None and journal not in JOURNALS:
-        raise ConfigurationError(f"journal is {journal!r:.100}; it is one of {', '.join(map(repr, JOURNALS))}")
+        raise ConfigurationError(
+            f"journal is {journal!r:.100}; it is one of {', '.join(map(repr, JOURNALS))}"
+        )
     text = os.fspath(path)
     if not text or text == ":memory:":
         raise ConfigurationError(f"path={text!r} names no file; for a store in memory use the memory store")
     # One file must not go by two names, or it would have two locks.
-    return Location(path=Path(text).resolve(), busy_timeout_s=busy_timeout_s, journal=journal)
+    return Location(
+        path=Path(text).resolve(),
+        busy_timeout_s=busy_timeout_s,
+        journal=journal,
+        reserve_bytes=reserve_bytes,
+    )
 
 
 def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> sqlite3.Connection:

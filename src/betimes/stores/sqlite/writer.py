@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from betimes.errors import BetimesError
+from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import Clock, Hint
 from betimes.stores.sqlite.batch import Committer
 from betimes.stores.sqlite.commit_lock import CommitLock
@@ -27,6 +27,7 @@ from betimes.stores.sqlite.doorbell import Doorbell, touches_of
 from betimes.stores.sqlite.leases import renew
 from betimes.stores.sqlite.opening import Location, is_wal, open_writer
 from betimes.stores.sqlite.operation import Operation
+from betimes.stores.sqlite.room import Room
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, WRITES_TO_CHECKPOINT, Renewals
 from betimes.stores.sqlite.watch import Watch
@@ -143,6 +144,11 @@ class Writer:
             )
             return
         self._thread.join()
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file at the path is no longer the one that was opened."""
+        return self._committer.is_replaced
 
     def _end(self) -> None:
         """Have the thread carry out what has been called, close the file, and end."""
@@ -269,10 +275,18 @@ class Writer:
 
     def _open_file(self, strategy: str | None) -> None:
         where = self._settings.where
-        self._sql = open_writer(where, self._lock, strategy=strategy)
+        room = Room(where.path, reserve_bytes=where.reserve_bytes)
+        try:
+            self._sql = open_writer(where, self._lock, strategy=strategy)
+        except StoreUnavailable as error:
+            # A full disk must not keep out those who finish what is there.
+            if error.why != "full" or not room.give_up():
+                raise
+            self._sql = open_writer(where, self._lock, strategy=strategy)
+        room.fill()
         self._is_wal = is_wal(self._sql)
         self._committer = Committer(
-            self._sql, self._lock, path=where.path, clock=self._clock, specs=self._settings.specs
+            self._sql, self._lock, room=room, path=where.path, clock=self._clock, specs=self._settings.specs
         )
         self._checkpointed = self._written = self._sql.total_changes
         if not self._settings.is_inline:
