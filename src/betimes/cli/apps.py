@@ -79,7 +79,7 @@ def _import_module(place: str, app: str) -> ModuleType:
 
 def _raised(what: str, error: Exception) -> str:
     """Say that a program could not be imported, and on which of its lines."""
-    last = error.__traceback__
+    last = None if isinstance(error, SyntaxError) else error.__traceback__  # that one says it by itself
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     where = "" if last is None else f" ({last.tb_frame.f_code.co_filename}, line {last.tb_lineno})"
