@@ -234,6 +234,10 @@ class SharedStore:
         """List jobs."""
         return [job.copy() for job in carried_out(self.of(host).jobs(which))]
 
+    def prunable(self, host: str, keep_us: int) -> int:
+        """Count what could be forgotten."""
+        return carried_out(self.of(host).prunable(keep_us=keep_us))
+
     def statuses(self) -> dict[int, JobStatus]:
         """Where each version stands."""
         return {life.seq: life.status for life in self.seen_by.model.lives}

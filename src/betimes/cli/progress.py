@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -12,15 +13,49 @@ WORTH_IT = 50
 """Fewer steps are over before a bar could be read."""
 
 
+class Advance(Protocol):
+    """Tells a bar that so many steps more are done, and how many there are in all if that is news."""
+
+    def __call__(self, steps: int, total: int | None = None, /) -> None:
+        """Tell."""
+
+
 def progress(steps: Sequence[T], label: str) -> Iterator[T]:
     """Yield the steps one after the other, with a bar if somebody looks and there are many."""
-    if len(steps) < WORTH_IT or not sys.stderr.isatty():
+    if len(steps) < WORTH_IT:
         yield from steps
+        return
+    with bar(label, len(steps)) as advance:
+        for step in steps:
+            yield step
+            advance(1)
+
+
+@contextmanager
+def bar(label: str, total: int) -> Iterator[Advance]:
+    """Show a bar while the block runs, if somebody looks.
+
+    Args:
+        label: what is being done.
+        total: how many steps there are; 0: that is not known yet.
+    """
+    if not sys.stderr.isatty():
+        yield _nobody_looks
         return
     try:
         from rich.console import Console  # noqa: PLC0415 - loaded late, as in `output`
-        from rich.progress import track  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
     except ImportError:
-        yield from steps
+        yield _nobody_looks
         return
-    yield from track(steps, description=label, console=Console(stderr=True))
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(label, total=total or None)
+
+        def advance(steps: int, total: int | None = None, /) -> None:
+            shown.update(task, total=total, advance=steps)
+
+        yield advance
+
+
+def _nobody_looks(_steps: int, _total: int | None = None, /) -> None:
+    """Show nothing."""

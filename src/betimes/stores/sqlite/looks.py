@@ -28,6 +28,7 @@ LIST_ENDED = Records("list_ended")
 IDS = statement("ids")
 LIVE_SEQS = statement("live_seqs")
 COUNTS = statement("counts")
+COUNT_FORGETTABLE = statement("count_forgettable")
 READ_PRUNED = statement("read_pruned")
 COUNT_PARKED = statement("count_parked")
 PAUSES = statement("pauses")
@@ -75,6 +76,11 @@ class Look:
         """Return ids that begin so, in their order."""
         wanted = {"first": prefix, "behind": prefix + LAST_CHARACTER, "limit": limit}
         return [job_id for (job_id,) in self._sql.execute(IDS, wanted).fetchall()]
+
+    def prunable(self, now: Micros, keep_us: int) -> int:
+        """Count ended jobs that are not to be kept any longer."""
+        number: int = self._sql.execute(COUNT_FORGETTABLE, (now, now - keep_us)).fetchone()[0]
+        return number
 
     def jobs(self, which: JobFilter) -> list[Job]:
         """List jobs, newest first."""

@@ -8,6 +8,7 @@ writer (see `writer`), every look through the reader; this class only says which
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from betimes.core.job import Job, JobEvent, JobStatus, Micros
 from betimes.core.limits import GateTerms, GateView
@@ -28,6 +29,7 @@ from betimes.ports import (
 from betimes.stores.sqlite import control, firing, leases, logs, rekeying, rules
 from betimes.stores.sqlite.arrivals import is_plain
 from betimes.stores.sqlite.caller import Ground, submit_within
+from betimes.stores.sqlite.copying import copy_file
 from betimes.stores.sqlite.door import Door
 from betimes.stores.sqlite.exchange import exchange
 from betimes.stores.sqlite.operation import Operation
@@ -81,7 +83,7 @@ class SqliteStore(Door):
     async def submit_within(
         self, conn: object, jobs: Sequence[Job], *, terms: Sequence[GateTerms] = ()
     ) -> Joined:
-        """Keep new jobs if and when a transaction of the caller's commits; `conn` is an `sqlite3.Connection`."""
+        """Keep new jobs if and when the transaction of an `sqlite3.Connection` commits."""
         self._open_writer()  # that is, refuse unless the file is open in this process
         ground = Ground(path=self._where.path, clock=self._clock, specs=self._specs)
         return submit_within(conn, jobs, terms, ground)
@@ -267,6 +269,23 @@ class SqliteStore(Door):
     async def log(self, job: Job, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
         """Return lines of a version's log, in order."""
         return await self._read(lambda look: look.log(job.seq, after, limit))
+
+    # the file
+
+    def backup(self, target: Path, *, tell: Callable[[int, int], None]) -> int:
+        """Copy the file as it is now, whether the store is open or not, and return the copy's size in bytes.
+
+        It is a whole store again; workers may go on meanwhile. In the calling thread, which it occupies.
+
+        Args:
+            target: where the copy is to be, for its user alone; there must be nothing yet.
+            tell: is called now and then with the pages copied and their number in all.
+
+        Raises:
+            ConfigurationError: there is nothing to copy, or the target cannot be.
+            StoreUnavailable: it cannot be read now, it is damaged, or there is no room; no copy is left.
+        """
+        return copy_file(self._where, target, tell=tell)
 
     # the order
 

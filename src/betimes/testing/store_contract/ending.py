@@ -207,6 +207,21 @@ class PruneContract:
         assert await stage.status(taken.job) is COMPLETED
 
     @played
+    async def test_what_would_be_pruned_can_be_counted_first(self, stage: Stage) -> None:
+        for keep_s in (None, None, 3600.0, 1.0):
+            taken = await stage.start(keep_s=keep_s)
+            await stage.report(taken, Succeeded(stage.now, b"1"))
+        await stage.add()
+        keep_us = 60_000_000
+        assert await stage.store.prunable(keep_us=keep_us) == 0
+        stage.clock.advance(61)
+        assert await stage.store.prunable(keep_us=keep_us) == 3
+        assert await stage.store.prune(keep_us=keep_us, limit=2) == 2
+        assert await stage.store.prunable(keep_us=keep_us) == 1
+        assert await stage.store.prune(keep_us=keep_us, limit=2) == 1
+        assert await stage.store.prunable(keep_us=keep_us) == 0
+
+    @played
     async def test_a_pruned_id_is_free_again(self, stage: Stage) -> None:
         old = await stage.start("x")
         await stage.report(old, Errored(stage.now, BOOM))

@@ -1,0 +1,189 @@
+"""`betimes db …`: the store looked at, carried over to a new schema, pruned, copied."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from betimes.cli.exits import Exit, Failure
+from betimes.cli.opening import app_argument, app_option, as_client, target, url_option
+from betimes.cli.output import Column, json_option, show_json, show_record, show_table
+from betimes.cli.progress import bar
+from betimes.cli.values import DURATION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from betimes.core.vitals import Vitals
+    from betimes.scheduler import Scheduler
+
+STEP = 1000
+
+
+@click.group()
+def db() -> None:
+    """Look after the store: of APP, or the one that --url names."""
+
+
+def _of_store(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return app_argument(url_option(fn))
+
+
+@db.command()
+@_of_store
+@click.option("--full", is_flag=True, help="Check the whole file for damage, which can take long.")
+@json_option
+def status(*, app: str | None, url: str | None, full: bool, as_json: bool) -> None:
+    """Show where the store is, what it is, and how many jobs it holds."""
+    scheduler = target(app, url)
+    vitals = _vitals(scheduler, full=full)
+    jobs = as_client(scheduler, _counts) if vitals.can_be_looked_at else None
+    if as_json:
+        show_json({"store": vitals, "jobs": jobs})
+    else:
+        show_record(vitals, leave_out=("file", "latest"))
+        if vitals.file is not None:
+            show_record(vitals.file, leave_out=("mode",))
+            click.echo(f"permissions      {vitals.file.mode:o}")
+        _show_counts(jobs or {})
+    if vitals.trouble is not None:
+        raise Failure(vitals.problem, Exit.UNAVAILABLE)
+
+
+def _vitals(scheduler: Scheduler, *, full: bool = False) -> Vitals:
+    import asyncio  # noqa: PLC0415 - `--help` does without
+
+    return asyncio.run(scheduler._store.vitals(full=full))  # noqa: SLF001 - part of the package
+
+
+async def _counts(scheduler: Scheduler) -> dict[str, dict[str, int]]:
+    counts = await scheduler._store.counts()  # noqa: SLF001 - as above
+    return {
+        queue: {status.value: number for status, number in of_queue.items() if number}
+        for queue, of_queue in sorted(counts.items())
+    }
+
+
+def _show_counts(jobs: dict[str, dict[str, int]]) -> None:
+    names = ("ready", "delayed", "blocked", "running")
+    columns = [Column("queue", lambda row: row[0])]
+    columns += [Column(name, partial(_number, name)) for name in names]
+    click.echo()
+    show_table(list(jobs.items()), columns, as_json=False, empty="no live jobs")
+
+
+def _number(name: str, row: tuple[str, dict[str, int]]) -> int:
+    return row[1].get(name, 0)
+
+
+@db.command()
+@_of_store
+@click.option("--plan", "--dry-run", "plan", is_flag=True, help="Only show what it would do.")
+@json_option
+def migrate(*, app: str | None, url: str | None, plan: bool, as_json: bool) -> None:
+    """Carry the store over to the schema of this version of Betimes; an empty one gets it.
+
+    Every scheduler does so when it opens the store; this does it by itself, at a time of your choice.
+    """
+    scheduler = target(app, url)
+    vitals = _vitals(scheduler)
+    file = vitals.file
+    if vitals.trouble is not None and vitals.trouble.value != "missing":
+        code = Exit.SCHEMA if vitals.trouble.value == "newer" else Exit.UNAVAILABLE
+        raise Failure(vitals.problem, code)
+    found, newest = (0, _newest()) if file is None else (file.schema or 0, file.newest_schema)
+    if not plan and found != newest:
+        as_client(scheduler, _nothing)
+    if as_json:
+        show_json({"place": vitals.place, "from": found, "to": newest, "done": not plan or found == newest})
+    elif found == newest:
+        click.echo(f"{vitals.place} has schema version {newest} already: nothing to do")
+    else:
+        verb = "would go" if plan else "went"
+        click.echo(f"{vitals.place} {verb} from schema version {found} to {newest}")
+
+
+async def _nothing(_scheduler: Scheduler) -> None:
+    """Do nothing: opening the store has done it."""
+
+
+def _newest() -> int:
+    from betimes.stores.sqlite.statements import migrations  # noqa: PLC0415 - `--help` does without
+
+    return migrations()[-1][0]
+
+
+@db.command()
+@click.option("--from", "start", type=click.IntRange(0), default=0, metavar="N", help="Only steps after N.")
+def sql(*, start: int) -> None:
+    """Print the SQL of the schema, step by step, for whoever wants to read it first."""
+    from betimes.stores.sqlite.statements import migrations  # noqa: PLC0415 - `--help` does without
+
+    for number, text in migrations():
+        if number > start:
+            click.echo(f"-- schema version {number}\n{text.rstrip()}\n")
+
+
+@db.command()
+@_of_store
+@click.option("--keep", type=DURATION, help="Forget what ended longer ago; the application's keep, or 7d.")
+@click.option("--dry-run", is_flag=True, help="Only count them.")
+@json_option
+def prune(*, app: str | None, url: str | None, keep: float | None, dry_run: bool, as_json: bool) -> None:
+    """Forget finished jobs that ended longer ago than --keep; workers do so by themselves.
+
+    A task's own keep= goes before --keep.
+    """
+
+    async def act(scheduler: Scheduler) -> int:
+        store = scheduler._store  # noqa: SLF001 - as above
+        own_us = scheduler._parts.settings.keep_us  # noqa: SLF001 - as above
+        keep_us = own_us if keep is None else round(keep * 1_000_000)
+        number = await store.prunable(keep_us=keep_us)
+        if dry_run:
+            return number
+        gone = 0
+        with bar("prune", number) as advance:
+            while step := await store.prune(keep_us=keep_us, limit=STEP):
+                gone += step
+                advance(step)
+        return gone
+
+    number = as_client(target(app, url), act)
+    if as_json:
+        show_json({"jobs": number, "done": not dry_run})
+    else:
+        click.echo(f"{'would forget' if dry_run else 'forgot'} {number} finished jobs")
+
+
+@db.command()
+@click.argument("places", nargs=-1, required=True, metavar="[APP] TARGET")
+@app_option
+@url_option
+@json_option
+def backup(*, places: tuple[str, ...], app: str | None, url: str | None, as_json: bool) -> None:
+    """Copy the store to the file TARGET, as it is at one instant; workers may go on."""
+    from betimes.stores.sqlite import SqliteStore  # noqa: PLC0415 - `--help` does without
+
+    if len(places) > 2:  # noqa: PLR2004 - an application and a target
+        raise click.UsageError("name one target, after the application if that is named here")
+    app, copy = places[0] if len(places) > 1 else app, Path(places[-1])
+    store = target(app, url)._store  # noqa: SLF001 - as above
+    if not isinstance(store, SqliteStore):
+        raise Failure("only a store in a file is copied so; use the tools of your database", Exit.SETTINGS)
+    with bar("backup", 0) as advance:
+        done = 0
+
+        def tell(pages: int, total: int) -> None:
+            nonlocal done
+            advance(pages - done, total)
+            done = pages
+
+        size = store.backup(copy, tell=tell)
+    if as_json:
+        show_json({"target": str(copy), "size": size})
+    else:
+        click.echo(f"{copy}: {size:,} bytes, checked")
