@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, wait
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from betimes.errors import ConfigurationError, SchedulerClosed
 
@@ -119,6 +119,20 @@ def call_from_thread(
         return future.result()
     except CancelledError:  # by a loop that ends
         raise _loop_is_gone() from None
+
+
+def call_without_loop(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine that waits for nothing, here and now.
+
+    Raises:
+        ConfigurationError: it does wait for something, which takes a loop.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast("R", end.value)
+    coroutine.close()
+    raise ConfigurationError("conn is an asynchronous connection: await the submit on its own event loop")
 
 
 def _loop_is_gone() -> SchedulerClosed:

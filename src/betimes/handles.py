@@ -236,13 +236,16 @@ class JobHandle(Generic[R]):
 
     async def _ending(self, timeout: Duration | None) -> Ending:  # noqa: ASYNC109 - as above
         if timeout is None:
-            return await self._scheduler._wait(self._job)  # noqa: SLF001
+            return await self._end()
         seconds = duration_s(timeout, name="timeout", allow_zero=True)
         try:
             async with asyncio.timeout(seconds):
-                return await self._scheduler._wait(self._job)  # noqa: SLF001
+                return await self._end()
         except TimeoutError:
             raise TimeoutError(f"job {self.id} has not ended within {seconds:g} s; it goes on") from None
+
+    async def _end(self) -> Ending:
+        return await self._scheduler._wait(self._job)  # noqa: SLF001
 
     def _error_of(self, ending: Ending) -> Exception:
         if ending.status is JobStatus.TIMED_OUT:

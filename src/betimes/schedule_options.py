@@ -138,6 +138,7 @@ def _expires_us(options: SubmitOptions | None) -> int | None:
         "depends_on": bool(options.depends_on),
         "delay": options.delay_us != 0,
         "run_at": options.run_at is not None,
+        "conn": options.conn is not None,
         "expires as an instant": options.expires_at is not None,
     }
     for name, is_given in wrong.items():

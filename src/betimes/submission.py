@@ -94,13 +94,20 @@ class JobMaker:
         self._look_at_tasks()
         job.tenant = self._tenant(job, self._traits.get(job.spec.task))
 
+    def forget(self, name: str) -> None:
+        """Know no more of a task that was withdrawn; one that takes its name is looked at anew."""
+        self._traits.pop(name, None)
+        self._seen = -1
+
     def _look_at_tasks(self) -> None:
         """Find out whose jobs have gates or a tenant; of most programs, none."""
-        self._seen = len(self._tasks)
+        seen = len(self._tasks)
         by = None if self._shares is None else self._shares.by
         for name, task in list(self._tasks.items()):
             if name not in self._traits and (task.gates or by is not None):
                 self._traits[name] = Traits(task, by)
+        # Last: another thread that sees the number goes by the traits.
+        self._seen = seen
 
     def _restrain(self, job: Job) -> None:
         """Name the gates that a job must pass, and its tenant."""

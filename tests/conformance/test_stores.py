@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -14,10 +15,10 @@ from betimes.core.job import JobStatus
 from betimes.errors import ConfigurationError
 from betimes.ports import Store
 from betimes.stores.memory import MemoryStore
-from betimes.stores.sqlite import SqliteStore
+from betimes.stores.sqlite import SqliteStore, opening
 from betimes.testing import VirtualClock
-from betimes.testing.store_contract import DurableStoreContract, StoreContract
-from betimes.testing.store_contract.stage import Stage
+from betimes.testing.store_contract import DurableStoreContract, StoreContract, TransactionContract
+from betimes.testing.store_contract.stage import Stage, played, refused
 
 
 class TestMemoryStore(StoreContract):
@@ -28,6 +29,12 @@ class TestMemoryStore(StoreContract):
     def test_a_history_of_nothing_is_refused(self, history: int) -> None:
         with pytest.raises(ConfigurationError, match="history"):
             MemoryStore(clock=VirtualClock(), history=history)
+
+    @played
+    async def test_p04_a_connection_is_refused_with_the_remedy(self, stage: Stage) -> None:
+        with refused(ConfigurationError) as caught:
+            await stage.store.submit_within(object(), [stage.job()])
+        assert "sqlite:///app.db" in str(caught.error)
 
 
 async def cancel_found(stage: Stage, job_id: str) -> None:
@@ -87,3 +94,42 @@ class TestSqliteStore(InOneFile):
 
     def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
         asyncio.run(main())
+
+
+class InOneSharedFile(TransactionContract):
+    """A file with a rollback journal, which on any version of SQLite may be shared."""
+
+    path: Path
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "app.db"
+
+    def begin(self) -> sqlite3.Connection:
+        conn = sqlite3.connect(self.path, isolation_level=None)
+        conn.execute("BEGIN IMMEDIATE")
+        return conn
+
+
+class TestTransactionsOnSqliteInline(InOneSharedFile):
+    def make_store(self, clock: VirtualClock) -> Store:
+        return SqliteStore(self.path, clock=clock, inline=True, journal="delete")
+
+
+class TestTransactionsOnSqlite(InOneSharedFile):
+    def make_store(self, clock: VirtualClock) -> Store:
+        return SqliteStore(self.path, clock=clock, max_stall_us=0, journal="delete")
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
+        asyncio.run(main())
+
+
+class TestTransactionsOnSqliteInWal(InOneSharedFile):
+    """As on a version of SQLite without the WAL-reset fault."""
+
+    @pytest.fixture(autouse=True)
+    def _sound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(opening, "has_wal_reset_fault", lambda: False)
+
+    def make_store(self, clock: VirtualClock) -> Store:
+        return SqliteStore(self.path, clock=clock, inline=True)

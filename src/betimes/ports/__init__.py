@@ -15,6 +15,7 @@ from betimes.ports.values import (
     ScheduleFilter,
     WorkerInfo,
 )
+from betimes.ports.within import Joined
 
 __all__ = [
     "Beat",
@@ -26,6 +27,7 @@ __all__ = [
     "Executor",
     "Hint",
     "JobFilter",
+    "Joined",
     "Report",
     "Run",
     "ScheduleFilter",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from betimes.core.job import Job
 from betimes.core.limits import GateKind, GateTerms
 from betimes.core.task import Registry
 from betimes.ports import Store
@@ -42,6 +43,12 @@ class Declarations:
             await self._store.declare_gates(list(rules.values()))
             self._point_out(rules.values())
         self.are_due = len(self._tasks) != known
+
+    def rules_of(self, jobs: Iterable[Job]) -> list[GateTerms]:
+        """Return the rules of these jobs' gates; in any thread, since nothing is noted."""
+        tasks = {job.spec.task for job in jobs if job.gates}
+        rules = {terms.rule: terms for name in tasks for terms in self._tasks[name].gates}
+        return list(rules.values())
 
     def _point_out(self, rules: Iterable[GateTerms]) -> None:
         """Log, once, which limits can have no effect here, since fewer jobs run at all."""

@@ -58,25 +58,37 @@ class Openness:
             ConfigurationError: it is open on another event loop.
         """
         self.check_here()
+        self._check_taking()
+
+    def check_open_anywhere(self) -> None:
+        """As `check_open`, for a call that may be made on any event loop, and in any thread."""
+        self._opened_loop()
+        self._check_taking()
+
+    def check_here(self) -> None:
+        """Refuse to go on unless the store is open on the running event loop; errors as `check_open`."""
+        if self._opened_loop() is not asyncio.get_running_loop():
+            raise ConfigurationError(
+                "the scheduler runs on another event loop: await its calls there, or use submit_threadsafe() "
+                "and submit_blocking(), which may be called in any thread"
+            )
+
+    def _check_taking(self) -> None:
         if self.is_closing:
             state = "still opening" if self.is_opening else "stopping"
             raise SchedulerClosed(f"the scheduler is {state}, and takes no work now")
 
-    def check_here(self) -> None:
-        """Refuse to go on unless the store is open on the running event loop; errors as `check_open`."""
-        if self.loop is None:
+    def _opened_loop(self) -> asyncio.AbstractEventLoop:
+        loop = self.loop
+        if loop is None:
             if self.is_elsewhere:
                 raise SchedulerClosed(ELSEWHERE)
             raise SchedulerClosed(
                 "the scheduler is not open: enter 'async with scheduler:' (or 'async with "
                 "scheduler.client():' to submit only), or await scheduler.start()"
             )
-        if self.loop.is_closed():
+        if loop.is_closed():
             raise SchedulerClosed(
                 "the scheduler's event loop ended before stop(), and its worker with it: make a new Scheduler"
             )
-        if self.loop is not asyncio.get_running_loop():
-            raise ConfigurationError(
-                "the scheduler runs on another event loop: await its calls there, or use submit_threadsafe() "
-                "and submit_blocking(), which may be called in any thread"
-            )
+        return loop

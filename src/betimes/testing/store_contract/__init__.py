@@ -12,5 +12,6 @@ into `conftest.py`, before anything imports this package.
 
 from betimes.testing.store_contract.contract import StoreContract
 from betimes.testing.store_contract.durable import DurableStoreContract
+from betimes.testing.store_contract.within import TransactionContract
 
-__all__ = ["DurableStoreContract", "StoreContract"]
+__all__ = ["DurableStoreContract", "StoreContract", "TransactionContract"]

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 from betimes.errors import ConfigurationError
-from betimes.ports import Store
-from betimes.testing.clock import VirtualClock
-from betimes.testing.run import run_virtual
 from betimes.testing.store_contract.breakers import BreakerContract
 from betimes.testing.store_contract.claiming import ClaimContract
 from betimes.testing.store_contract.dealing import DealContract
@@ -26,6 +20,7 @@ from betimes.testing.store_contract.listing import HintContract, ListContract
 from betimes.testing.store_contract.logs import LogContract
 from betimes.testing.store_contract.overlapping import OverlapContract
 from betimes.testing.store_contract.permits import LostPermitContract, PermitContract
+from betimes.testing.store_contract.playing import STRATEGY, Played
 from betimes.testing.store_contract.rates import RateChangeContract, RateContract
 from betimes.testing.store_contract.rekeying import RekeyContract
 from betimes.testing.store_contract.reporting import FenceContract, ReportContract
@@ -36,10 +31,11 @@ from betimes.testing.store_contract.tenants import TenantContract
 from betimes.testing.store_contract.timing import TimeContract
 from betimes.testing.store_contract.versions import VersionContract
 
-STRATEGY = "priority"
+__all__ = ["STRATEGY", "StoreContract"]
 
 
 class StoreContract(
+    Played,
     SubmitContract,
     IdContract,
     KeyContract,
@@ -86,29 +82,6 @@ class StoreContract(
         ...     def make_store(self, clock):
         ...         return MemoryStore(clock=clock)
     """
-
-    def make_store(self, clock: VirtualClock) -> Store:
-        """Return a store on this clock, not yet open; a durable one in one test always on the same data."""
-        raise NotImplementedError(f"{type(self).__name__} must say how its store is made")
-
-    def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
-        """Run one test's coroutine; override it to run on another loop."""
-        run_virtual(main(), clock=clock)
-
-    def play(self, scene: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-        """Play a scene on a fresh store, and check afterwards that its books balance."""
-        clock = VirtualClock()
-
-        async def main() -> None:
-            stage = Stage(self.make_store(clock), clock)
-            await stage.store.open(strategy=STRATEGY)
-            try:
-                await scene(stage)
-                await stage.check()
-            finally:
-                await stage.store.close()
-
-        self.run(main, clock)
 
     @played
     async def test_closing_twice_is_fine(self, stage: Stage) -> None:
