@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from betimes.cli.settings import Settings, defaults_of, read_settings
+from betimes.cli.settings import defaults_of, read_settings
 from betimes.errors import BetimesError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -27,6 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("betimes.cli.completion:completion", "Print what a shell needs to complete commands."),
 }
 """Each command: where it is, and what `--help` says of it."""
+
+
+_HELP = {"-h", "--help"}
 
 
 class Commands(click.Group):
@@ -57,9 +60,20 @@ class Commands(click.Group):
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"{error.message}{hint}", ctx) from None
-        if name is not None and command is not None and isinstance(ctx.obj, Settings):
-            ctx.default_map = {name: defaults_of(ctx.obj, command, name)}
+        if name is not None and command is not None:
+            # A press of the tab key, and a question for help, are no time to complain.
+            self._read_settings(ctx, name, command, strict=not (ctx.resilient_parsing or _HELP & set(rest)))
         return name, command, rest
+
+    @staticmethod
+    def _read_settings(ctx: click.Context, name: str, command: click.Command, *, strict: bool) -> None:
+        """Give a command its settings, before it reads its options."""
+        try:
+            ctx.obj = read_settings(COMMANDS)
+            ctx.default_map = {name: defaults_of(ctx.obj, command, name)}
+        except click.ClickException:
+            if strict:
+                raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write what the commands are for, without importing them."""
@@ -85,14 +99,12 @@ class Commands(click.Group):
     context_settings={"auto_envvar_prefix": "BETIMES", "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="betimes", message="betimes %(version)s")
-@click.pass_context
-def betimes(ctx: click.Context) -> None:
+def betimes() -> None:
     """Work done later, again, in order of importance.
 
     Settings come from flags, from the environment (BETIMES_APP, BETIMES_URL, BETIMES_WORKER_CONCURRENCY …),
     and from [tool.betimes] in pyproject.toml, in this order.
     """
-    ctx.obj = read_settings(COMMANDS)
 
 
 def main() -> NoReturn:
