@@ -34,7 +34,8 @@ class AttemptInfo:
         outcome: `completed`, `failed`, `timed_out`, `cancelled`, `snoozed`, `given_back`, `lost`, or
             `running`.
         error: what it raised, if it did.
-        note: who asked for the job back after it, where somebody did.
+        note: who asked for the job back after it, where somebody did; of a lost one, which worker it was,
+            and what is known of its end.
     """
 
     attempt: int
@@ -131,7 +132,7 @@ def _instant(us: Micros | None) -> datetime | None:
 def _attempts(job: Job) -> tuple[AttemptInfo, ...]:
     outcomes = [_attempt(outcome) for outcome in job.attempts]
     is_running = job.status is JobStatus.RUNNING
-    if is_running or (job.status.is_terminal and job.attempt > 0):
+    if is_running or (job.status.is_terminal and _was_claimed_since(job)):
         last = AttemptInfo(
             attempt=job.attempt,
             started_at=_instant(job.started_at),
@@ -141,6 +142,17 @@ def _attempts(job: Job) -> tuple[AttemptInfo, ...]:
         )
         outcomes.append(last)
     return tuple(outcomes)
+
+
+def _was_claimed_since(job: Job) -> bool:
+    """Whether an ended job was claimed after the last attempt in its history: its end is that claim's, then.
+
+    Each claim raises the fence, and so does the loss of a worker.
+    """
+    if not job.attempts:
+        return job.attempt > 0
+    last = job.attempts[-1]
+    return job.fence > last.fence + (last.outcome == "lost")
 
 
 def _attempt(outcome: AttemptOutcome) -> AttemptInfo:

@@ -23,10 +23,11 @@ from betimes.core.events import (
     Unparked,
     Withdrawn,
     WorkerLost,
+    lost_worker,
 )
 from betimes.core.job import AttemptOutcome, Job, JobStatus
 from betimes.core.lifecycle import CRASH_BUDGET, decide, is_current, is_repeated, place
-from betimes.core.transition import ATTEMPTS_KEPT
+from betimes.core.transition import ATTEMPTS_KEPT, enter, event_of
 from betimes.errors import IllegalTransition
 
 # Rule 1: where a job enters
@@ -259,6 +260,37 @@ def test_p11_a_job_whose_workers_die_is_given_up_as_a_poison_pill() -> None:
     assert (job.status, job.attempt, job.crashes) == (JobStatus.FAILED, 1, CRASH_BUDGET)
     assert job.reason is not None
     assert "poison pill" in job.reason
+
+
+@pytest.mark.parametrize(
+    ("pid", "is_gone", "story"),
+    [
+        (7, True, "worker w (pid 7 on host) was lost: its process is gone"),
+        (7, False, "worker w (pid 7 on host) was lost: it did not prolong its lease in time"),
+        (0, False, "worker w was lost: it did not prolong its lease in time"),
+    ],
+)
+def test_case_149_the_history_says_which_worker_was_lost_and_how(pid: int, is_gone: bool, story: str) -> None:
+    lost = lost_worker(NOW, worker="w", pid=pid, host="host", is_gone=is_gone)
+    job = after(ready(), Claimed(NOW, "w"), lost)
+    assert [attempt.note for attempt in job.attempts] == [story]
+    assert job.reason is None
+    after(job, Claimed(NOW, "w"), lost, Claimed(NOW, "w"), lost)
+    assert job.status is JobStatus.FAILED
+    assert job.reason == f"poison pill: {CRASH_BUDGET} workers died holding it; {story}"
+
+
+def test_case_149_an_event_speaks_of_the_attempt_that_was_left_and_says_why() -> None:
+    job = after(ready(), Claimed(NOW, "w"))
+    step = decide(job, lost_worker(NOW, worker="w", pid=0, host="", is_gone=True))
+    enter(job, step)
+    event = event_of(job, step)
+    assert (event.before, event.after, event.attempt) == (JobStatus.RUNNING, JobStatus.READY, 1)
+    assert event.error == "worker w was lost: its process is gone"
+    assert job.attempt == 0
+    step = decide(after(job, Claimed(NOW, "w")), Errored(NOW, BOOM))
+    enter(job, step)
+    assert (event_of(job, step).attempt, event_of(job, step).error) == (1, str(BOOM))
 
 
 @pytest.mark.parametrize(

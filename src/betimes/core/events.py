@@ -97,9 +97,30 @@ class GivenBack(msgspec.Struct, frozen=True):
 
 
 class WorkerLost(msgspec.Struct, frozen=True):
-    """The lease of the worker that held the job is over."""
+    """The lease of the worker that held the job is over.
+
+    Attributes:
+        at: when that was found.
+        how: which worker it was, and what is known of its end.
+    """
 
     at: Micros
+    how: str | None = None
+
+
+def lost_worker(at: Micros, *, worker: str, pid: int, host: str, is_gone: bool) -> WorkerLost:
+    """Return the event for what a lost worker held, in words for logs and histories.
+
+    Args:
+        at: when that was found.
+        worker: its id.
+        pid: its process; 0: not known.
+        host: where that runs, or ran.
+        is_gone: its process has ended; else only its lease is over.
+    """
+    where = f" (pid {pid} on {host})" if pid else ""
+    end = "its process is gone" if is_gone else "it did not prolong its lease in time"
+    return WorkerLost(at, f"worker {worker}{where} was lost: {end}")
 
 
 class CancelRequested(msgspec.Struct, frozen=True):

@@ -211,15 +211,20 @@ def _worker_lost(job: Job, event: WorkerLost) -> Transition:
     if job.cancel_requested or job.superseded:
         step = _withdraw(job, event.at)
     elif job.spec.at_most_once:
-        step = Transition(RUNNING, FAILED, event.at, reason="worker lost, and the job may start only once")
+        reason = _told("the job may start only once, and its worker was lost", event.how)
+        step = Transition(RUNNING, FAILED, event.at, reason=reason)
     elif job.crashes + 1 >= CRASH_BUDGET:
-        step = Transition(
-            RUNNING, FAILED, event.at, reason=f"poison pill: {CRASH_BUDGET} workers died holding it"
-        )
+        reason = _told(f"poison pill: {CRASH_BUDGET} workers died holding it", event.how)
+        step = Transition(RUNNING, FAILED, event.at, reason=reason)
     else:
         step = Transition(RUNNING, READY, event.at, outcome="lost", uses_attempt=False)
+    step.note = event.how
     step.crashed = step.raises_fence = True
     return step
+
+
+def _told(reason: str, how: str | None) -> str:
+    return reason if how is None else f"{reason}; {how}"
 
 
 def _cancel_requested(job: Job, event: CancelRequested) -> Transition:

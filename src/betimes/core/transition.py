@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from betimes.core.job import TERMINAL, WAITING, AttemptOutcome, ErrorInfo, Job, JobStatus, Micros
+from betimes.core.job import TERMINAL, WAITING, AttemptOutcome, ErrorInfo, Job, JobEvent, JobStatus, Micros
 
 ATTEMPTS_KEPT = 50
 """How many earlier attempts a job remembers; older ones are dropped, the numbers go on."""
@@ -26,6 +26,7 @@ class Transition:
         before, after, at: the step.
         run_at: the next start, when it moves.
         result, error, reason: what ended the attempt or the job.
+        note: what is remembered of the attempt besides, if not the reason.
         outcome: how the attempt is remembered when the job goes on; None: it is not an attempt's end.
         uses_attempt: whether the attempt counts; if not, its number is given to the next.
         worker: who holds the job from now on.
@@ -40,6 +41,7 @@ class Transition:
         "before",
         "crashed",
         "error",
+        "note",
         "outcome",
         "parked",
         "raises_fence",
@@ -76,6 +78,7 @@ class Transition:
         self.uses_attempt = uses_attempt
         self.worker = worker
         self.parked = parked
+        self.note: str | None = None
         self.crashed = False
         self.raises_fence = False
 
@@ -86,7 +89,7 @@ class Completion(Transition):
     __slots__ = ()
     before = RUNNING
     after = COMPLETED
-    run_at = error = reason = outcome = worker = parked = None
+    run_at = error = reason = outcome = worker = parked = note = None
     uses_attempt = True
     crashed = raises_fence = False
 
@@ -169,9 +172,18 @@ def _remember_attempt(job: Job, step: Transition) -> None:
         outcome=step.outcome or step.before.value,
         # While it runs, the record still holds the error of an earlier attempt: not this one's.
         error=step.error if step.before is RUNNING else job.error,
-        note=step.reason,
+        note=step.note or step.reason,
     )
     job.attempts = (*job.attempts[1 - ATTEMPTS_KEPT :], outcome)
+
+
+def event_of(job: Job, step: Transition) -> JobEvent:
+    """Return a step that was just entered into the job's record, as listeners see it."""
+    text = step.reason or (str(step.error) if step.error else step.note)
+    event = JobEvent(job, step.before, step.after, at_us=step.at, error=text)
+    if not step.uses_attempt:
+        event.attempt += 1  # it speaks of the attempt that was left, which does not count
+    return event
 
 
 def claim(jobs: Sequence[Job], worker: str, at: Micros) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextvars import Context as Variables
 from random import Random
 from typing import Any
@@ -17,6 +18,8 @@ from betimes.errors import JobTimedOut, ProcessDied
 from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
 from betimes.runtime.logbook import LogBook
+
+_log = logging.getLogger("betimes")
 
 
 class Refusal(Report):
@@ -42,7 +45,7 @@ class Attempt(Report):
     with, since the job's record may move on.
 
     Attributes:
-        job, seq, fence, number, lane, claimed_at: what was claimed, and when by the store's clock.
+        job, seq, fence, number, lane, worker, claimed_at: what was claimed, and when by the store's clock.
         event: how it ended; until it is known, that it was given back.
         task: the task's definition here.
         book: where the lines of its log are gathered.
@@ -77,6 +80,7 @@ class Attempt(Report):
         self.fence = job.fence
         self.number = job.attempt
         self.claimed_at = job.started_at
+        self.worker = job.worker
         self.task = task
         self.lane = task.spec.lane
         self.context = Variables()
@@ -166,7 +170,16 @@ class Attempt(Report):
             return self._may_snooze(AskedToSnooze(answer.delay_us))
         if isinstance(answer, WantsCancel):
             return AskedToCancel(answer.reason)
+        self._tell_of_death(answer.how)
         return self.raised(ProcessDied(answer.how))
+
+    def _tell_of_death(self, how: str) -> None:
+        """Log it, with the reason where there is one, in the only line in which all of it stands together."""
+        is_late = isinstance(self.event, DeadlinePassed)
+        why = f"{self.event.error.message}; " if isinstance(self.event, DeadlinePassed) else ""
+        level = logging.WARNING if is_late or not self.is_told else logging.INFO
+        text = "job %s (%s), attempt %d, worker %s: %s%s"
+        _log.log(level, text, self.job.id, self.task.name, self.number, self.worker, why, how)
 
     def progressed(self, done: float, total: float | None) -> None:
         """Note how far the code says it is."""

@@ -14,7 +14,7 @@ from betimes.core.dependencies import is_met, settle
 from betimes.core.events import Event
 from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
-from betimes.core.transition import Transition, enter
+from betimes.core.transition import Transition, enter, event_of
 from betimes.ports import Hint
 from betimes.stores.sqlite.lines import Lines
 from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
@@ -317,9 +317,3 @@ class Turn:
             FINISH_JOB.write(sql, finished)
             sql.execute(DELETE_JOB, (array(gone),))
             self.hints.add(Hint.ENDED)
-
-
-def event_of(job: Job, step: Transition) -> JobEvent:
-    """Return the step as listeners see it."""
-    text = step.reason or (str(step.error) if step.error else None)
-    return JobEvent(job, step.before, step.after, at_us=step.at, error=text)
