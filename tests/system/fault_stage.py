@@ -114,7 +114,7 @@ class FaultStage:
         """See that nothing was lost, repeated without a cause, too early, or too much; and the file sound."""
         final, promised = asyncio.run(self._read())
         verdict = check(self.entries(), final, promised)
-        assert verdict.violations == []
+        assert verdict.violations == [], verdict.violations
         with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as sql:
             assert sql.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return verdict

@@ -123,8 +123,11 @@ def rules(grid: ScheduleInfo | None) -> Rules:
     if grid is not None:
         assert grid.start is not None
         assert grid.end is not None
+        assert grid.created_at is not None
         period = round(PERIOD_S * 1_000_000)
-        grids[GRID] = Grid(start=micros(grid.start), period=period, end=micros(grid.end))
+        grids[GRID] = Grid(
+            start=micros(grid.start), period=period, end=micros(grid.end), since=micros(grid.created_at)
+        )
     return Rules(limits={"narrow": NARROW}, once=frozenset({"once"}), grids=grids)
 
 
