@@ -97,8 +97,9 @@ class Change:
         ids = named or await self._found(scheduler)
         if self.chosen.dry_run:
             return [Done(job_id, f"would {self.verb}", is_done=True) for job_id in ids]
-        if not self.chosen.job_ids and ids and not self.chosen.yes:
-            click.confirm(f"{self.verb} {len(ids)} jobs?", abort=True, err=True)
+        is_sure = bool(self.chosen.job_ids) or not ids or self.chosen.yes
+        if not is_sure and not click.confirm(f"{self.verb} {len(ids)} jobs?", err=True):
+            raise Failure("nothing was changed", Exit.NO)
         return [await self._one(scheduler, job_id) for job_id in progress(ids, self.verb)]
 
     async def _found(self, scheduler: Scheduler) -> list[str]:
