@@ -91,15 +91,15 @@ def test_case_027_a_process_that_was_stopped_over_its_instants_fires_soon_after_
     assert "merged" in outcomes, "what was missed is on record"
 
 
-def test_p16_case_100_four_processes_that_start_together_keep_one_schedule_and_fire_each_instant_once(
+def test_p16_case_100_eight_processes_that_start_together_keep_one_schedule_and_fire_each_instant_once(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "jobs.db"
     with ExitStack() as stack:
-        processes = [stack.enter_context(running(path, 0.5, 6.0)) for _ in range(4)]
+        processes = [stack.enter_context(running(path, 0.5, 6.0)) for _ in range(8)]
         ran = [line for process in processes for line in lines(process)]
-        assert [process.wait(WAIT_S) for process in processes] == [0] * 4
-    assert ran.count(["begun"]) == 4
+        assert [process.wait(WAIT_S) for process in processes] == [0] * 8
+    assert ran.count(["begun"]) == 8
     planned = sorted(float(line[1]) for line in ran if line[0] == "ran")
     assert len(planned) == len(set(planned))
     grid = {round((at - planned[0]) / 0.5, 3) for at in planned}
