@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from betimes.runtime.timetable import NewSchedule
     from betimes.schedule_options import MissedPolicy, OverlapPolicy
     from betimes.scheduler import Scheduler
+    from betimes.submission import JobMaker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +46,9 @@ class Registrar:
 
     _registered: Callable[[NewSchedule | None], None]
     """Is told of each new task, and of the schedule it asks for."""
+
+    _maker: JobMaker
+    """Knows the tasks, too."""
 
     def __init__(self) -> None:
         self._definitions: dict[str, TaskDefinition] = {}
@@ -135,3 +139,11 @@ class Registrar:
         self._definitions[definition.name] = definition
         self._registered(asked)
         return (AsyncTask if is_async(fn) else Task)(cast("Scheduler", self), definition)
+
+    def _withdraw(self, name: str) -> None:
+        """Take a task back, so that another may have its name; attempts that run go on by what they know.
+
+        For programs whose tasks change while they run. A job of a task that is not there waits for it.
+        """
+        del self._definitions[name]
+        self._maker.forget(name)

@@ -129,7 +129,7 @@ class RunningCommand:
             stdout_truncated=out.is_truncated,
             stderr_truncated=err.is_truncated,
         )
-        return line.failure(result, _in_words(how.code)) or result
+        return line.failure(result, end_in_words(how.code)) or result
 
 
 class CommandExecutor(Executor):
@@ -341,7 +341,8 @@ def _is_there(line: CommandLine) -> bool:
     return "/" in program and Path(line.cwd or "", program).exists()
 
 
-def _in_words(code: int) -> str:
+def end_in_words(code: int) -> str:
+    """Return how a program ended, such as `exited with code 2` or `was killed by SIGTERM`."""
     if code >= 0:
         return f"exited with code {code}"
     try:

@@ -1,0 +1,185 @@
+"""The files of a crontab: which there are, what they say, and whether that has changed.
+
+The rules of Debian's cron: of a folder, only files whose names are letters, digits, `_` and `-` count, so
+that `backup.dpkg-old` does not run; and root runs no system crontab that somebody else could have written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from betimes.core.crontab import Crontab, CrontabEntry, Problem, Source
+from betimes.core.crontab_reading import read_crontabs
+from betimes.core.triggers.zones import zone_of
+from betimes.errors import InvalidTrigger
+from betimes.executors.accounts import Account, find_account, own_account
+
+MOST_BYTES = 1024 * 1024
+"""The size of the largest file that is read."""
+
+MOST_FILES = 1000
+"""How many files of one folder are read."""
+
+_NAME_IN_FOLDER = re.compile(r"[A-Za-z0-9_-]+")
+_ZONES = "/zoneinfo/"
+_OTHER_NAMES_OF_UTC = ("Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu")
+
+Look: TypeAlias = tuple[tuple[str, int, int, int], ...]
+"""What a glance at the files shows: path, time of change, size and number of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runnable:
+    """Entries with the users that they run as, and what is wrong.
+
+    Attributes:
+        crontab: what the files say; entries of users that cannot be had are problems.
+        accounts: the user of each entry, by its id.
+    """
+
+    crontab: Crontab
+    accounts: dict[str, Account]
+
+
+class CrontabFiles:
+    """Reads files, and folders of files, again and again; a file that cannot be read stays as it was.
+
+    Args:
+        paths: the files and folders.
+        system: whether their entries have a user column.
+        tz: the zone of schedules for which no CRON_TZ holds.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, system: bool, tz: str) -> None:
+        self.paths = tuple(paths)
+        self.system = system
+        self.tz = tz
+        self._texts: dict[Path, str] = {}
+
+    def look(self) -> Look:
+        """Glance at the files; what it returns differs when any of them has changed, come or gone."""
+        return tuple(_glance(path) for path in self._files())
+
+    def read(self) -> Runnable:
+        """Read the files; what cannot be read, or run, is a problem."""
+        sources: list[Source] = []
+        problems: list[Problem] = []
+        texts: dict[Path, str] = {}
+        for path in self._files():
+            try:
+                texts[path] = self._read_file(path)
+            except OSError as error:
+                why = error.strerror or str(error)
+                goes_on = path in self._texts
+                if goes_on:
+                    texts[path] = self._texts[path]
+                advice = "it goes on as it was read last" if goes_on else "nothing of it runs"
+                problems.append(
+                    Problem(file=str(path), line=0, text="", message=f"it cannot be read ({why}): {advice}")
+                )
+        self._texts = texts
+        sources = [Source(file=str(path), text=text) for path, text in texts.items()]
+        crontab = read_crontabs(sources, system=self.system, tz=self.tz)
+        accounts: dict[str, Account] = {}
+        entries: list[CrontabEntry] = []
+        for entry in crontab.entries:
+            found = _account_of(entry)
+            if isinstance(found, Account):
+                accounts[entry.id] = found
+                entries.append(entry)
+            else:
+                problems.append(found)
+        problems += crontab.problems
+        problems.sort(key=lambda problem: (problem.file, problem.line))
+        found_all = replace(crontab, entries=tuple(entries), problems=tuple(problems))
+        return Runnable(crontab=found_all, accounts=accounts)
+
+    def _files(self) -> Iterator[Path]:
+        """The files, each once: those named, and those in the folders named."""
+        seen: set[Path] = set()
+        for path in self.paths:
+            for file in _in_folder(path) if path.is_dir() else (path,):
+                if file not in seen:
+                    seen.add(file)
+                    yield file
+
+    def _read_file(self, path: Path) -> str:
+        with path.open("rb") as file:
+            shown = os.fstat(file.fileno())
+            if not stat.S_ISREG(shown.st_mode):
+                raise OSError(f"{path} is no file")
+            if shown.st_size > MOST_BYTES:
+                raise OSError(f"it is larger than {MOST_BYTES:,} bytes")
+            if self.system and os.geteuid() == 0:
+                _check_owner(shown)
+            return file.read(MOST_BYTES + 1).decode("utf-8", "surrogateescape")
+
+
+def _check_owner(shown: os.stat_result) -> None:
+    if shown.st_uid != 0:
+        raise OSError("it does not belong to root, and would run commands as root")
+    if shown.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise OSError("others than root may write to it, and it would run commands as root: chmod go-w")
+
+
+def _in_folder(folder: Path) -> Iterable[Path]:
+    try:
+        names = sorted(name for name in os.listdir(folder) if _NAME_IN_FOLDER.fullmatch(name))  # noqa: PTH208
+    except OSError:
+        return ()
+    return [folder / name for name in names[:MOST_FILES] if (folder / name).is_file()]
+
+
+def _glance(path: Path) -> tuple[str, int, int, int]:
+    try:
+        shown = path.stat()
+    except OSError:
+        return str(path), 0, -1, 0
+    return str(path), shown.st_mtime_ns, shown.st_size, shown.st_ino
+
+
+def _account_of(entry: CrontabEntry) -> Account | Problem:
+    """Return the user that an entry runs as, or why it cannot."""
+    name = entry.user
+    account = own_account() if name is None else find_account(name)
+    if account is None:
+        why = (
+            "this process runs as a user without a name: add it to passwd"
+            if name is None
+            else f"there is no user {name!r} on this machine: correct the user column"
+        )
+    elif not account.may_be_taken:
+        why = (
+            f"only root can run a command as {account.name!r}: start betimes crontab as root, or as that user"
+        )
+    else:
+        return account
+    return Problem(file=entry.file, line=entry.line, text=entry.text, message=why)
+
+
+def host_zone() -> str | None:
+    """Return the name of the zone that the host's clocks show; None: it is not to be found out.
+
+    As other programs: by the variable TZ, by what /etc/localtime links to, or by /etc/timezone.
+    """
+    candidates = [os.environ.get("TZ", "").removeprefix(":")]
+    local = Path("/etc/localtime")
+    if local.is_symlink():
+        candidates.append(os.path.realpath(local).partition(_ZONES)[2])
+    with suppress(OSError, UnicodeDecodeError):
+        candidates.append(Path("/etc/timezone").read_text("utf-8").strip())
+    for name in candidates:
+        try:
+            if name:
+                found = zone_of(name.removeprefix("posix/").removeprefix("right/")).name
+                return "UTC" if found in _OTHER_NAMES_OF_UTC else found
+        except InvalidTrigger:
+            continue
+    return None
