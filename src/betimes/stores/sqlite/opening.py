@@ -9,6 +9,7 @@ WAL-reset fault (see `commit_lock`).
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import translated
+from betimes.stores.sqlite.inspection import inspect
 from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.room import RESERVE_BYTES
 from betimes.stores.sqlite.statements import migrations, statement
@@ -29,9 +31,6 @@ CACHE_KIB = 32 * 1024
 """Memory for pages of the file, for writing; a large backlog's indexes should fit."""
 LOG_BYTES = 64 * 1024 * 1024
 """The log's size on disk after a burst; it is cut when it is next begun anew."""
-CHECKED_BYTES = 64 * 1024 * 1024
-"""A file up to this size is checked for damage when it is opened; a larger one would take too long."""
-
 JOURNALS = ("wal", "delete")
 """The journal modes that a file can be made with: SQLite's own names."""
 
@@ -109,6 +108,7 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
     mode = _ensure_file(where.path)
     try:
         lock.open(mode)
+        inspect(where.path, lock, busy_timeout_s=where.busy_timeout_s)
         with lock:
             sql = _connect(where)
             sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -121,7 +121,7 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
     except BaseException as error:
         lock.close()
         if isinstance(error, OSError) and not isinstance(error, StoreUnavailable):
-            raise StoreUnavailable(f"{where.path} cannot be opened: {error.strerror}") from error
+            raise _unwritable(where.path, "opened", error) from error
         if isinstance(error, sqlite3.Error):
             raise translated(error, where.path) from error
         raise
@@ -183,8 +183,20 @@ def _ensure_file(path: Path) -> int:
     except FileExistsError:
         pass
     except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be created: {error.strerror}") from error
+        raise _unwritable(path, "created", error) from error
+    if not os.access(path, os.W_OK):  # SQLite would open it all the same, to fail at the first write
+        raise StoreUnavailable(f"{path} is read-only: this process needs write access to it", why="read_only")
     return path.stat().st_mode
+
+
+def _unwritable(path: Path, what: str, error: OSError) -> StoreUnavailable:
+    text = f"{path} cannot be {what}: {error.strerror}"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = "this process needs write access to the file and its folder"
+        return StoreUnavailable(f"{text}; {advice}", why="read_only")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreUnavailable(f"{text}; make room", why="full")
+    return StoreUnavailable(text, why="disk" if error.errno == errno.EIO else "")
 
 
 def _prepare(sql: sqlite3.Connection, where: Location, strategy: str | None) -> None:
@@ -193,7 +205,6 @@ def _prepare(sql: sqlite3.Connection, where: Location, strategy: str | None) -> 
     ours = {name for name in names if name.startswith("betimes_")}
     found = _schema_version(sql, path, ours)
     _refuse_other_version(path, found)
-    _refuse_damage(sql, path)
     if not names:
         sql.execute(f"PRAGMA journal_mode = {where.journal or 'wal'}")
     _agree_on_journal(sql, where)
@@ -254,20 +265,6 @@ def _refuse_other_version(path: Path, found: int) -> None:
             found=found,
             expected=SCHEMA_VERSION,
         )
-
-
-def _refuse_damage(sql: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size > CHECKED_BYTES:
-        return
-    finding = sql.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if finding != "ok":
-        raise translated(_damage(finding), path)
-
-
-def _damage(finding: str) -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError(finding)
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    return error
 
 
 def _migrate(sql: sqlite3.Connection, version: int, *, is_own_file: bool) -> None:

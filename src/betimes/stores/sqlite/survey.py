@@ -17,9 +17,9 @@ from betimes.core.vitals import FileVitals, Trouble, Vitals
 from betimes.errors import ConfigurationError, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import primary_code, translated
+from betimes.stores.sqlite.inspection import CHECKED_BYTES
 from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.opening import (
-    CHECKED_BYTES,
     IS_SHARED,
     NAMES,
     READ_SCHEMA_VERSION,
@@ -68,7 +68,7 @@ def _stat(path: Path) -> FileVitals:
     found = path.stat()
     log_size, free, is_full = 0, None, False
     with suppress(OSError):
-        log_size = path.with_name(f"{path.name}-wal").stat().st_size
+        log_size = log_of(path).stat().st_size
     with suppress(OSError):
         disk = disk_facts(path)
         free, is_full = disk.free_bytes, disk.is_full
@@ -156,6 +156,33 @@ def onlooker(where: Location) -> Iterator[sqlite3.Connection]:
     A file with a rollback journal that a crashed writer has left is opened so that it can be rolled back,
     as by any reader.
     """
+    has_log = log_of(where.path).exists()
+    try:
+        with _locked(where):
+            sql = _reading(where)
+        with closing(sql):
+            yield sql
+    finally:
+        if not has_log:
+            tidy(where)
+
+
+def log_of(path: Path) -> Path:
+    """Return the path of a file's write-ahead log."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def tidy(where: Location) -> None:
+    """Remove the empty log that a look has made of a file that nobody else has open, as any writer would."""
+    with suppress(sqlite3.Error, OSError, StoreUnavailable), _locked(where) as is_locked:
+        if is_locked and log_of(where.path).exists():
+            with closing(open_reader(where, is_wal=False)) as sql:
+                sql.execute(NAMES).fetchone()
+
+
+@contextmanager
+def _locked(where: Location) -> Iterator[bool]:
+    """Keep our own commits and checkpoints away, if the file is one of ours and this user may; say so."""
     lock = CommitLock(where.path, patience_s=where.busy_timeout_s)
     is_ours = False
     if lock.path.exists():
@@ -164,9 +191,7 @@ def onlooker(where: Location) -> Iterator[sqlite3.Connection]:
             is_ours = True
     try:
         with lock if is_ours else nullcontext():
-            sql = _reading(where)
-        with closing(sql):
-            yield sql
+            yield is_ours
     finally:
         lock.close()
 
