@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from betimes.cli.opening import store_options, target
@@ -20,6 +18,8 @@ def doctor(ctx: click.Context, *, full: bool, app: str | None, url: str | None, 
 
     Exit code: 0 all is well (notes included), 1 something is a warning, 2 something is an error.
     """
+    import asyncio  # noqa: PLC0415 - `--help` does without
+
     checkup = asyncio.run(target(app, url).doctor(full=full))
     if as_json:
         show_json({"worst": checkup.worst, "checkup": checkup})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -99,6 +98,7 @@ def target(app: str | None, url: str | None) -> Scheduler:
 
 def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]]) -> T:
     """Open a store as a client, ask something of it, and close it."""
+    import asyncio  # noqa: PLC0415 - `--help` does without
 
     async def run() -> T:
         async with scheduler.client():
