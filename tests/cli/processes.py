@@ -55,7 +55,9 @@ class Program:
         until = monotonic() + WAIT_S
         with self._changed:
             while not holds():
-                is_over = self.process.poll() is not None and not any(each.is_alive() for each in self._readers)
+                is_over = self.process.poll() is not None and not any(
+                    each.is_alive() for each in self._readers
+                )
                 assert not is_over, f"it ended before {what}: {self.process.returncode}\n{self.stderr}"
                 assert monotonic() < until, f"waited in vain for {what}\n{self.stderr}"
                 self._changed.wait(0.05)
