@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from betimes.core.explain import Explanation
+    from betimes.core.finding import Checkup
     from betimes.core.log import LogLine
+    from betimes.core.queue_reason import QueueExplanation
     from betimes.core.schedule_reason import NextFire, ScheduleExplanation
     from betimes.core.triggers import Trigger
     from betimes.scheduler import Scheduler
@@ -135,9 +137,17 @@ class BlockingScheduler:
         """As `Scheduler.drain`."""
         self._scheduler._call(self._scheduler.drain(timeout))  # noqa: SLF001
 
-    def pause_queue(self, name: str) -> None:
+    def explain_queue(self, name: str) -> QueueExplanation:
+        """As `Scheduler.explain_queue`."""
+        return self._scheduler._call(self._scheduler.explain_queue(name))  # noqa: SLF001
+
+    def doctor(self, *, full: bool = False) -> Checkup:
+        """As `Scheduler.doctor`."""
+        return self._scheduler._call(self._scheduler.doctor(full=full))  # noqa: SLF001
+
+    def pause_queue(self, name: str, *, by: str | None = None) -> None:
         """As `Scheduler.pause_queue`."""
-        self._scheduler._call(self._scheduler.pause_queue(name))  # noqa: SLF001
+        self._scheduler._call(self._scheduler.pause_queue(name, by=by))  # noqa: SLF001
 
     def resume_queue(self, name: str) -> None:
         """As `Scheduler.resume_queue`."""

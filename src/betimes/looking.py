@@ -17,7 +17,9 @@ from betimes.wiring import check_limit, check_page, make_filter
 
 if TYPE_CHECKING:
     from betimes.core.explain import Explanation
+    from betimes.core.finding import Checkup
     from betimes.core.log import LogLine
+    from betimes.core.queue_reason import QueueExplanation
     from betimes.scheduler import Scheduler
 
 
@@ -130,9 +132,31 @@ class Looking:
         """
         return await self._log(await self._found(job_id), after=after, limit=limit)
 
-    async def pause_queue(self, name: str) -> None:
-        """Let nothing of a queue start until `resume_queue`; kept by the store, for all its workers."""
-        await self._opened_store().pause_queue(check_name(name, "name"))
+    async def explain_queue(self, name: str) -> QueueExplanation:
+        """Say how a queue stands, who serves it, and why its jobs wait."""
+        self._opened_store()
+        return await self._engine.explain_queue(check_name(name, "name"))
+
+    async def doctor(self, *, full: bool = False) -> Checkup:
+        """Check up the store, its workers and its work: findings, each with a remedy; nothing is changed.
+
+        It may be asked whether the scheduler is open or not. A store that is not open is opened for looking;
+        one that cannot be opened is a finding, not an error.
+
+        Args:
+            full: check the whole file for damage, too, which takes long where it is large.
+        """
+        return await self._engine.doctor(full=full)
+
+    async def pause_queue(self, name: str, *, by: str | None = None) -> None:
+        """Let nothing of a queue start until `resume_queue`; kept by the store, for all its workers.
+
+        Args:
+            name: the queue; one that is paused already stays as it is.
+            by: who asks, and perhaps why, in your own words; None: nobody says. `explain()` shows it.
+        """
+        who = None if by is None else check_name(by, "by")
+        await self._opened_store().pause_queue(check_name(name, "name"), by=who)
 
     async def resume_queue(self, name: str) -> None:
         """Undo `pause_queue`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -231,6 +232,14 @@ def test_a_paused_queue_is_named_with_the_way_out() -> None:
     assert reason.change == "await scheduler.resume_queue('default')"
 
 
+def test_a_paused_queue_says_since_when_and_by_whom() -> None:
+    pause = Pause(at=NOW - MINUTE, by="ops, for the move")
+    reason = only(ready(), around(paused={"default": pause}), ReasonCode.QUEUE_PAUSED)
+    assert reason.text == (
+        "Queue 'default' is paused since 2027-01-15 07:59:00 UTC (1m ago), by ops, for the move."
+    )
+
+
 def test_without_any_worker_nothing_runs() -> None:
     dead = WorkerSeen(id="dead", queues=None, lease_us=SECOND, is_alive=False)
     for workers in ((), (dead,)):
@@ -303,6 +312,24 @@ def test_a_lane_that_the_only_worker_does_not_have_is_named() -> None:
     job = of_lane("process")
     assert "'process'" in only(job, around(), ReasonCode.LANE_NOT_SERVED).text
     only(job, around(workers=(ME, OTHER)), ReasonCode.NOTHING_IN_THE_WAY)
+
+
+def test_what_other_workers_say_they_know_is_looked_at() -> None:
+    job = of_lane("process", task="unheard")
+    knows = replace(OTHER, tasks=("unheard",), lanes=("process",))
+    only(job, around(workers=(ME, knows)), ReasonCode.NOTHING_IN_THE_WAY)
+    another = replace(OTHER, tasks=("t",), lanes=("loop",))
+    reason = only(job, around(workers=(ME, another)), ReasonCode.TASK_UNKNOWN)
+    assert "None of the workers that serve its queue has one." in reason.text
+    only(job, around(workers=(ME, replace(another, tasks=None))), ReasonCode.LANE_NOT_SERVED)
+    reason = only(job, around(here=None, workers=(another,)), ReasonCode.TASK_UNKNOWN)
+    assert "The only worker that serves its queue has none." in reason.text
+    only(job, around(here=here(queues=()), workers=(ME, another)), ReasonCode.TASK_UNKNOWN)
+    only(job, around(here=here(is_stopping=True), workers=(ME, another)), ReasonCode.TASK_UNKNOWN)
+
+
+def test_a_worker_whose_process_has_ended_serves_nobody() -> None:
+    only(ready(), around(here=None, workers=(replace(OTHER, is_gone=True),)), ReasonCode.NO_WORKER)
 
 
 # --- slots
@@ -462,6 +489,33 @@ def test_a_job_whose_worker_is_gone_waits_for_its_rescue(workers: tuple[WorkerSe
     reason = only(running(), around(workers=workers), ReasonCode.HOLDER_LOST)
     assert "Worker w" in reason.text
     assert "'t'" in reason.change
+
+
+def test_a_job_of_a_process_that_has_ended_waits_for_its_lease_or_a_neighbour() -> None:
+    job = after(ready(), Claimed(NOW, "other"))
+    gone = replace(OTHER, is_gone=True, left_us=20 * SECOND)
+    reason = only(job, around(workers=(ME, gone)), ReasonCode.HOLDER_SILENT)
+    assert "its process (ham, pid 7) has ended; its lease is not over before 2027-01-15 08:00:20" in (
+        reason.text
+    )
+    assert "within two seconds" in reason.change
+    assert explain(job, around(workers=(gone,))).expected_start == reason.expected_at
+
+
+def test_a_silent_worker_is_named_before_what_it_runs() -> None:
+    job = after(ready(), Claimed(NOW, "other"))
+    silent = replace(OTHER, left_us=14 * SECOND)
+    explanation = explain(job, around(workers=(ME, silent)))
+    assert codes(explanation) == [ReasonCode.HOLDER_SILENT, ReasonCode.RUNNING]
+    text = explanation.reasons[0].text
+    assert "has been silent for 16s; its lease is over at 2027-01-15 08:00:14 UTC (in 14s)" in text
+    assert explanation.expected_start is None
+    only(job, around(workers=(ME, replace(OTHER, left_us=15 * SECOND))), ReasonCode.RUNNING)
+
+
+def test_the_worker_of_this_process_is_never_called_silent_or_gone() -> None:
+    for mine in (replace(ME, left_us=1), replace(ME, is_gone=True, left_us=None)):
+        only(running(), around(workers=(mine,)), ReasonCode.RUNNING)
 
 
 # --- finished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.core.wording import listed, moment, span
+from betimes.core.wording import listed, moment, sized, span
 
 SECOND = 1_000_000
 NOW = 1_800_000_000 * SECOND
@@ -56,3 +56,11 @@ def test_a_moment_that_no_calendar_knows_is_shown_as_a_number() -> None:
 )
 def test_names_are_listed_as_in_a_sentence(names: list[str], most: int, text: str) -> None:
     assert listed(names, most=most) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 * 1024**4, "5.0 TiB"), (5 * 1024**5, "5120.0 TiB")],
+)
+def test_a_number_of_bytes_is_shown_in_its_largest_unit(count: int, text: str) -> None:
+    assert sized(count) == text

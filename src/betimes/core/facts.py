@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from betimes.core.claiming import is_served
@@ -95,7 +95,6 @@ class Work:
         open_circuits: the circuit breakers that are open.
         schedules: the schedules, a bounded number.
         here: the id of the worker of this process; None: it runs none.
-        tasks_here: the names of the tasks that are known to this process.
     """
 
     workers: tuple[WorkerSeen, ...] = ()
@@ -106,7 +105,6 @@ class Work:
     open_circuits: tuple[GateView, ...] = ()
     schedules: tuple[ScheduleFacts, ...] = ()
     here: str | None = None
-    tasks_here: Collection[str] = frozenset()
 
     @property
     def alive(self) -> list[WorkerSeen]:

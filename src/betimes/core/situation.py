@@ -171,8 +171,8 @@ class Situation:
 
     @property
     def alive(self) -> list[WorkerSeen]:
-        """The workers whose lease holds."""
-        return [worker for worker in self.workers if worker.is_alive]
+        """The workers that run, as far as can be told."""
+        return [worker for worker in self.workers if worker.is_working]
 
     def serving(self, queue: str) -> list[WorkerSeen]:
         """Return the workers alive that serve a queue."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from threading import get_ident
-from typing import TYPE_CHECKING
 
-from betimes.core.job import Job, JobStatus
-from betimes.core.limits import GateKind
+from betimes.core.job import Job
 from betimes.core.task import Registry
 from betimes.core.worker_state import WorkerState
 from betimes.errors import ConfigurationError, SchedulerClosed
@@ -22,24 +21,19 @@ from betimes.runtime.endings import Ending
 from betimes.runtime.firing import LOOK_EVERY_S, Firing, OnJump
 from betimes.runtime.giving_way import let_others_run
 from betimes.runtime.journal import Journal
-from betimes.runtime.lease import Lease
+from betimes.runtime.lease import Lease, told
 from betimes.runtime.lookout import LOOK_FOR_ENDS_EVERY_S, Lookout, wait_for
-from betimes.runtime.metrics import Metrics
-from betimes.runtime.openness import Openness
+from betimes.runtime.observing import Observing
 from betimes.runtime.settings import Settings
 from betimes.runtime.shutdown import Shutdown
-from betimes.runtime.snapshot import snapshot
 from betimes.runtime.timetable import NewRun, NewSchedule, Timetable
 from betimes.runtime.watches import Watches
 from betimes.runtime.worker import Worker
 
-if TYPE_CHECKING:
-    from betimes.core.explain import Explanation
-
 _log = logging.getLogger("betimes")
 
 
-class Engine(Openness):
+class Engine(Observing):
     """Opens a store, and lets a worker run on it or only looks and submits.
 
     Args:
@@ -155,12 +149,13 @@ class Engine(Openness):
         executors = self._new_executors()
         # Code that was left running is this process's still: its slots stay taken, its jobs wait for it.
         before = self._last[1] if self._last is not None and self._last[0] is loop else None
+        info = replace(self._describe(), lanes=tuple(sorted(executors)), tasks=told(self._tasks))
         worker = Worker(
             self.store,
             self._tasks,
             executors,
             self._settings,
-            lease=Lease(self.store, self._describe(), self._new_id),
+            lease=Lease(self.store, info, self._new_id),
             journal=self.journal,
             rng=self._rng,
             state=self._new_state(executors) if before is None else before.state,
@@ -190,10 +185,6 @@ class Engine(Openness):
         most = self._settings.concurrency
         slots = {lane: min(executor.slots, most) for lane, executor in executors.items()}
         return WorkerState(concurrency=most, slots=slots)
-
-    @property
-    def _state(self) -> WorkerState[Attempt] | None:
-        return None if self._last is None else self._last[1].state
 
     async def close(self, *, cancel_running: bool = False, timeout_s: float | None = None) -> None:
         """Stop the worker, deliver the events, and close the store; nothing of it is left on the loop."""
@@ -345,55 +336,6 @@ class Engine(Openness):
         if self.worker is not None and self._firing is not None:
             self.worker.chores.hurry(self.worker.upkeep.unpark)
             self._firing.hurry()
-
-    def progress(self, job: Job) -> tuple[float, float | None] | None:
-        """Return what the job's code, running here, said last of its progress."""
-        attempt = self._state.in_flight.get(job.seq) if self._state else None
-        return attempt.progress if attempt else None
-
-    async def explain(self, job: Job) -> Explanation:
-        """Say why a job has not started, what it is doing, or how it ended.
-
-        Raises:
-            UnknownJob: it has been pruned.
-        """
-        # Imported when first asked: many programs never do, and all pay for what they import.
-        from betimes.runtime.explaining import explain_job, look_here  # noqa: PLC0415
-
-        here, held = None, [attempt.job for attempt in self._state.zombies.values()] if self._state else []
-        if self.worker is not None and self._watches.pool is not None:
-            await self._watches.pool.look()
-            here = look_here(self.worker, self._settings, self._tasks, pool=self._watches.pool)
-        return await explain_job(self.store, job, self._tasks, here, held=held)
-
-    async def metrics(self) -> Metrics:
-        """Take a snapshot."""
-        depths = dict.fromkeys(JobStatus, 0)
-        if self.loop is not None:
-            self.check_here()
-            for of_queue in (await self.store.counts()).values():
-                for status, number in of_queue.items():
-                    depths[status] += number
-        return snapshot(
-            depths,
-            self.journal,
-            self._settings,
-            state=self._state,
-            heap=self.store.heap_entries(),
-            deadlocked=0 if self._watches.pool is None else len(self._watches.pool.found.held),
-            circuits_open=await self._open_circuits(),
-        )
-
-    async def _open_circuits(self) -> int:
-        breakers = [
-            terms.rule
-            for task in list(self._tasks.values())
-            for terms in task.gates
-            if terms.kind is GateKind.BREAKER
-        ]
-        if self.loop is None or not breakers:
-            return 0
-        return sum(view.gate.is_tripped for view in await self.store.gates(breakers, most=0))
 
 
 def _nothing() -> None:

@@ -6,11 +6,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from betimes.core.job import JobEvent
+from betimes.core.task import Registry
 from betimes.ports import Beat, Store, WorkerInfo
 
 BEATS_PER_LEASE = 3
+TASKS_TOLD = 500
+"""A worker with more tasks does not say which it knows: its row would grow too large."""
 RESCUE_EVERY_S = 1.0
 """So that the jobs of a process that died on this machine start elsewhere within two seconds."""
+
+
+def told(tasks: Registry) -> tuple[str, ...] | None:
+    """Return the names of tasks that a worker says it knows; None: they are too many."""
+    return tuple(sorted(tasks)) if len(tasks) <= TASKS_TOLD else None
 
 
 class Lease:
@@ -28,6 +36,11 @@ class Lease:
         return self._info.id
 
     @property
+    def pid(self) -> int:
+        """The process whose lease it is."""
+        return self._info.pid
+
+    @property
     def beat_every_s(self) -> float:
         """How often the lease is renewed."""
         return self._info.lease_us / BEATS_PER_LEASE / 1_000_000
@@ -40,6 +53,14 @@ class Lease:
     async def begin(self) -> None:
         """Register the worker."""
         await self._store.register(self._info)
+
+    async def tell(self, tasks: Registry) -> None:
+        """Have the store know of tasks that were registered since the lease began."""
+        known = self._info.tasks
+        if known is None or len(known) == len(tasks):
+            return
+        self._info = replace(self._info, tasks=told(tasks))
+        await self._store.make_known(self._info.id, self._info.tasks)
 
     async def begin_again(self) -> None:
         """Register afresh after the lease was lost."""

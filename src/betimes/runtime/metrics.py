@@ -25,7 +25,10 @@ class Metrics:
         circuits_opened: how often a circuit breaker opened here.
         circuits_open: circuits that are open now, over all workers of the store.
         snoozes: attempts that asked to run again later.
-        schedule_lag: started − run_at, in seconds: the first sign of too few workers.
+        oldest_due_s: for how long, in seconds, the oldest claimable job of the store has been due, as far as
+            a bounded look tells; those of paused queues do not count. It grows while nobody works.
+        schedule_lag: started − run_at, in seconds: how long due jobs waited in their queues (those that had
+            to wait for others, for that too). The first sign of too few workers.
         run_time: of attempts, in seconds.
         heap_size, heap_live: entries of the store's in-memory heaps, and those of live jobs; 0 without such.
         lost_leases: how often this worker's lease was over before it was renewed.
@@ -63,6 +66,7 @@ class Metrics:
     circuits_opened: int = 0
     circuits_open: int = 0
     snoozes: int = 0
+    oldest_due_s: float = 0.0
     schedule_lag: Quantiles = field(default_factory=Quantiles)
     run_time: Quantiles = field(default_factory=Quantiles)
     heap_size: int = 0

@@ -22,6 +22,7 @@ def snapshot(
     heap: tuple[int, int],
     deadlocked: int,
     circuits_open: int,
+    oldest_due_s: float,
 ) -> Metrics:
     """Take a snapshot.
 
@@ -33,6 +34,7 @@ def snapshot(
         heap: entries of the store's in-memory heaps, and the live ones among them.
         deadlocked: attempts that wait in vain.
         circuits_open: circuits that are open now.
+        oldest_due_s: for how long the oldest claimable job has been due.
     """
     counters, listeners = journal.counters, journal.listeners
     zombies = list(state.zombies.values()) if state else []
@@ -55,6 +57,7 @@ def snapshot(
         circuits_opened=counters.circuits_opened,
         circuits_open=circuits_open,
         snoozes=counters.snoozes,
+        oldest_due_s=oldest_due_s,
         schedule_lag=counters.schedule_lag.summary(),
         run_time=counters.run_time.summary(),
         heap_size=heap[0],

@@ -47,7 +47,7 @@ class MemoryOversight(MemoryParts):
 
     async def oldest_due(self) -> dict[str, Micros]:
         """Return since when the oldest claimable job has been due, by queue."""
-        return oldest_due(self._waiting, self._clock.now())
+        return oldest_due(self._waiting, self._history, self._clock.now())
 
     # the store
 
