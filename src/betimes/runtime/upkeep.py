@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from betimes.core.job import JobStatus
 from betimes.runtime.attempt import Attempt
 from betimes.runtime.giving_way import let_others_run
 
@@ -92,7 +93,15 @@ class Upkeep:
         await self._lease.begin_again()
 
     def _lose(self, attempt: Attempt) -> None:
-        _log.warning("lost the lease of job %s (%s)", attempt.job.id, attempt.task.name)
+        _log.warning(
+            "job %s (%s), attempt %d: worker %s (pid %d, this process) has lost its lease: its code is told "
+            "to stop, and what it reports does not count",
+            attempt.job.id,
+            attempt.task.name,
+            attempt.number,
+            attempt.job.worker or self._lease.worker_id,
+            self._lease.pid,
+        )
         self._journal.counters.lost_leases += 1
         self._worker.give_up(attempt)
 
@@ -102,11 +111,16 @@ class Upkeep:
         # A store in memory has no workers but this process's; elsewhere others may come at any time.
         alone = not self._store.is_durable and len(await self._store.workers()) <= 1
         self._worker.chores.may_rest = alone
+        for event in changes:
+            if event.before is JobStatus.RUNNING:
+                text = "job %s (%s), attempt %d: %s; it is %s"
+                _log.warning(text, event.job_id, event.task, event.attempt, event.error, event.after.value)
         self._journal.counters.rescued += len(changes)
         self._journal.changes(changes)
 
     async def unpark(self) -> None:
-        """Let go of parked jobs whose task or lane has appeared here since."""
+        """Let go of parked jobs whose task or lane has appeared here since, and say which tasks have."""
+        await self._lease.tell(self._tasks)
         for name in await self._store.parked():
             kind, _, what = name.partition(":")
             if (kind == "task" and what in self._tasks) or (kind == "lane" and what in self._executors):

@@ -21,6 +21,7 @@ from betimes.testing.store_contract.logs import LogContract
 from betimes.testing.store_contract.overlapping import OverlapContract
 from betimes.testing.store_contract.permits import LostPermitContract, PermitContract
 from betimes.testing.store_contract.playing import STRATEGY, Played
+from betimes.testing.store_contract.queues import QueueContract
 from betimes.testing.store_contract.rates import RateChangeContract, RateContract
 from betimes.testing.store_contract.rekeying import RekeyContract
 from betimes.testing.store_contract.reporting import FenceContract, ReportContract
@@ -51,6 +52,7 @@ class StoreContract(
     RetryContract,
     PruneContract,
     ListContract,
+    QueueContract,
     HintContract,
     ScheduleContract,
     FireContract,
