@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 from click.testing import Result
 
 from betimes.cli.crontab_files import MOST_BYTES, CrontabFiles, host_zone
+from betimes.core.crontab_options import OPTIONS
 
 Run = Callable[..., Result]
 
 OWN = pwd.getpwuid(os.geteuid()).pw_name
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-crontab.md"
 IS_ROOT = os.geteuid() == 0
 
 DEBIAN = f"""\
@@ -131,7 +134,10 @@ def test_what_is_missing_is_said(folder: Path, run: Run) -> None:
     assert code == 1
     assert "problem: nowhere: it cannot be read (No such file or directory)" in said
     result = run("crontab", "nowhere")
-    assert (result.exit_code, result.stderr) == (3, "Error: there is no crontab nowhere\n")
+    assert result.exit_code == 3
+    assert (
+        result.stderr == "Error: nowhere: it cannot be read (No such file or directory): nothing of it runs\n"
+    )
     assert "did you mean Europe/Berlin" in run("crontab", "--check", "--tz", "Berlin", "mine").stderr
 
 
@@ -140,6 +146,20 @@ def test_a_store_that_cannot_be_made_is_said(folder: Path, run: Run) -> None:
     result = run("crontab", "mine", "--store", "mine/jobs.db")
     assert result.exit_code == 3
     assert "say where with --store" in result.stderr
+
+
+def test_the_crontab_of_the_documents_is_right(folder: Path, run: Run) -> None:
+    text = (DOCUMENT.read_text("utf-8")).split("```text crontab\n")[1].split("```")[0]
+    (folder / "shop.crontab").write_text(text)
+    code, said = check(run, "shop.crontab")
+    assert code == 0
+    assert "    backup: overlap=skip, missed=latest, timeout=1h, up to 3 attempts\n" in said
+    assert "4 entries and 0 problems" in said
+
+
+def test_the_documents_name_every_option() -> None:
+    rows = re.findall(r"^\| `(\w+)=", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(OPTIONS)
 
 
 # --- files

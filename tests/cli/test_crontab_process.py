@@ -29,6 +29,9 @@ def test_a_real_crontab_is_run_followed_and_stopped(
     program.wait_until(lambda: "2 entries run, 1 problem" in program.stdout, "the changed file")
     assert "problem: mine:3: " in program.stdout
     assert "second:5 runs: @daily" in program.stdout
+    again = run("crontab", "mine", "--store", "state/jobs.db")
+    assert again.exit_code == 5
+    assert "another betimes crontab runs on state/jobs.db" in again.stderr
     before = program.stdout.count("entries run")
     program.signal(signal.SIGHUP)
     program.wait_until(lambda: program.stdout.count("entries run") > before, "the file read again")

@@ -31,7 +31,6 @@ def run(text: str, **options: Any) -> CommandResult:
 
 def test_a_command_of_the_own_user_needs_no_rights() -> None:
     own = own_account()
-    assert own is not None
     assert own == find_account(OWN)
     said = run(SAY_WHO, user=OWN).stdout.splitlines()
     assert said[:2] == [OWN, str(os.geteuid())]
@@ -59,7 +58,16 @@ def test_only_root_may_take_another_user(monkeypatch: pytest.MonkeyPatch) -> Non
     ) as error:
         run("true", user=other)
     assert not error.value.may_retry
-    assert own_account() is None
+
+
+def test_a_process_of_a_user_without_a_name_has_an_account_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 54321)
+    monkeypatch.setenv("HOME", "/somewhere")
+    own = own_account()
+    assert (own.name, own.uid, own.home, own.shell) == ("54321", 54321, "/somewhere", "/bin/sh")
+    assert own.may_be_taken
 
 
 def test_a_user_that_is_not_there_fails_the_job_for_good() -> None:

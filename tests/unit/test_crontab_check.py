@@ -59,6 +59,12 @@ def test_policies_are_said_in_words() -> None:
     )
 
 
+def test_what_runs_at_most_once_says_so() -> None:
+    assert report("# betimes: delivery=at_most_once\n@daily a\n").policies.endswith(
+        "no timeout, at most once"
+    )
+
+
 def test_reboot_has_no_instants() -> None:
     said = report("@reboot a\n")
     assert said.sentence == "Once in each boot of the machine, when the crontab is first run in it."

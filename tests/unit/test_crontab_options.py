@@ -88,3 +88,10 @@ def test_wrong_options_are_refused_with_what_to_write() -> None:
 def test_options_that_need_another_say_so() -> None:
     assert "only together with missed=all" in refusal("max_catchup=5")
     assert "only together with retry=2" in refusal("retry_delay=5s")
+    assert "at most once is not tried again" in refusal("delivery=at_most_once retry=2")
+
+
+def test_a_run_may_be_had_at_most_once() -> None:
+    assert options("delivery=at_most_once").at_most_once
+    assert not options("delivery=at_least_once retry=2").at_most_once
+    assert "did you mean 'at_most_once'" in refusal("delivery=most_once")

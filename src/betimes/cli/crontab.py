@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _OF_THE_SYSTEM = ("/etc/crontab", "/etc/cron.d")
 _DAY_S = 86_400.0
+_GRACE_S = 10.0
 
 
 @click.command()
@@ -63,6 +64,7 @@ def crontab(
     from betimes.cli.crontab_files import CrontabFiles, host_zone  # noqa: PLC0415 - `--help` does without
     from betimes.core.triggers.zones import zone_of  # noqa: PLC0415
 
+    _print_whatever_comes()
     paths = files or tuple(Path(each) for each in _OF_THE_SYSTEM if system and Path(each).exists())
     if not paths:
         own = "this machine has none" if system else "pass --system for the machine's own"
@@ -81,6 +83,14 @@ def crontab(
             concurrency=concurrency,
             drain=drain,
         )
+
+
+def _print_whatever_comes() -> None:
+    """Have stdout escape what it cannot encode: files may hold any bytes, and the log must go on."""
+    import sys  # noqa: PLC0415 - `--help` does without
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _show(files: CrontabFiles, zone: str, *, as_json: bool) -> None:
@@ -106,10 +116,9 @@ def _run(files: CrontabFiles, store: Path, *, keep: float, concurrency: int, dra
     from betimes.clock import SystemClock  # noqa: PLC0415
     from betimes.scheduler import Scheduler  # noqa: PLC0415
 
-    for path in files.paths:
-        if not path.exists():
-            raise Failure(f"there is no crontab {path}", Exit.SETTINGS)
+    _check_named(files)
     _prepare(store)
+    lock = _lock(store)
     clock = SystemClock()
     log = CrontabLog(clock.now, files.tz, click.echo)
     executor = ToldCommandExecutor(concurrency, grace_s=_GRACE_S, log=log)
@@ -125,10 +134,40 @@ def _run(files: CrontabFiles, store: Path, *, keep: float, concurrency: int, dra
     mark = store.with_name(f"{store.name}.boot")
     runner = CrontabRunner(scheduler, files, log, boot_mark=mark, boot_id=clock.boot_id())
     log.say(f"starts: {', '.join(map(str, files.paths))}; jobs and history: betimes job list --url {store}")
-    run_crontab(runner, scheduler, log, drain_s=drain)
+    with lock:
+        run_crontab(runner, scheduler, log, drain_s=drain)
 
 
-_GRACE_S = 10.0
+def _check_named(files: CrontabFiles) -> None:
+    """Refuse to begin without a file that was named: its entries would count as gone.
+
+    Raises:
+        Failure: it is not there, or cannot be read.
+    """
+    for problem in files.read().crontab.problems:
+        if problem.line == 0 and Path(problem.file) in files.paths:
+            raise Failure(str(problem), Exit.SETTINGS)
+
+
+def _lock(store: Path) -> IO[bytes]:
+    """Have this process be the only one that runs crontabs on the store, until what is returned is closed.
+
+    Another one with other files would take the entries of these for gone.
+
+    Raises:
+        Failure: another one does.
+    """
+    import fcntl  # noqa: PLC0415 - `--help` does without
+
+    file = store.with_name(f"{store.name}.crontab").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise Failure(
+            f"another betimes crontab runs on {store}: stop it, or name another --store", Exit.UNAVAILABLE
+        ) from None
+    return file
 
 
 def _default_store(paths: tuple[Path, ...], *, system: bool) -> Path:
@@ -150,7 +189,8 @@ def _prepare(store: Path) -> None:
     """
     try:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store.touch(mode=0o600, exist_ok=True)
+        for path in (store, store.with_name(f"{store.name}.crontab")):
+            path.touch(mode=0o600, exist_ok=True)
     except OSError as error:
         raise Failure(
             f"{store} cannot be made: {error.strerror}; say where with --store", Exit.SETTINGS

@@ -150,11 +150,7 @@ def _account_of(entry: CrontabEntry) -> Account | Problem:
     name = entry.user
     account = own_account() if name is None else find_account(name)
     if account is None:
-        why = (
-            "this process runs as a user without a name: add it to passwd"
-            if name is None
-            else f"there is no user {name!r} on this machine: correct the user column"
-        )
+        why = f"there is no user {name!r} on this machine: correct the user column"
     elif not account.may_be_taken:
         why = (
             f"only root can run a command as {account.name!r}: start betimes crontab as root, or as that user"

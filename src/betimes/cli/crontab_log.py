@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from betimes.core.command import CommandResult
@@ -37,7 +38,8 @@ class CrontabLog:
 
     def say(self, text: str, *, about: str = "crontab") -> None:
         """Write a line."""
-        self._write(f"{self._zone.local(self._now()):%Y-%m-%d %H:%M:%S} {about} {text}")
+        with suppress(OSError):  # whoever read the log is gone, or its disk is full: the jobs go on
+            self._write(f"{self._zone.local(self._now()):%Y-%m-%d %H:%M:%S} {about} {text}")
 
     def name(self, entry: CrontabEntry) -> None:
         """Have the runs of an entry called by its name and its line."""
@@ -56,6 +58,8 @@ class CrontabLog:
             self.say(f"cancelled: {event.error}", about=name)
         elif event.after is JobStatus.FAILED and event.attempt > 1:
             self.say(f"failed for good, after {event.attempt} attempts", about=name)
+        elif event.before is JobStatus.RUNNING and event.after is JobStatus.READY:
+            self.say("given back, since its worker stops or is gone: it runs again", about=name)
         elif event.before is JobStatus.RUNNING and event.after is JobStatus.DELAYED:
             self.say(f"attempt {event.attempt} failed; it is tried again", about=name)
 

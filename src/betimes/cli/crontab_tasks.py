@@ -77,6 +77,7 @@ def register(scheduler: Scheduler, line: Line) -> None:
         retry=_policy(line),
         timeout=options.timeout_s,
         keep=options.keep_s,
+        delivery="at_most_once" if options.at_most_once else "at_least_once",
         limit=options.limit,
     )
 

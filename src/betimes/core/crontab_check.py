@@ -94,6 +94,8 @@ def _policies(entry: CrontabEntry) -> str:
         said.append("no timeout")
     if options.retry > 1:
         said.append(f"up to {options.retry} attempts")
+    if options.at_most_once:
+        said.append("at most once")
     if options.limit is not None:
         said.append(f"limit={options.limit.name}:{options.limit.max_running}")
     if options.max_catchup is not None:

@@ -47,6 +47,7 @@ class EntryOptions:
         limit: how many runs of all entries that name it go on at once; None: no limit.
         priority: of its jobs.
         keep_s: how long its finished jobs stay; None: as the scheduler says.
+        at_most_once: whether a run is never repeated, not even when it died with the scheduler.
         ok_codes: the exit codes that are a success.
         tz: the zone of its schedule; None: as CRON_TZ says.
     """
@@ -63,6 +64,7 @@ class EntryOptions:
     limit: Limit | None = None
     priority: int = 1
     keep_s: float | None = None
+    at_most_once: bool = False
     ok_codes: frozenset[int] = frozenset({0})
     tz: str | None = None
 
@@ -108,6 +110,8 @@ def make_options(given: dict[str, Any]) -> EntryOptions:
         )
     if options.retry_delay_s is not None and options.retry == 1:
         raise LineError("retry_delay counts only together with retry=2 or more: add that, or leave it out")
+    if options.at_most_once and options.retry > 1:
+        raise LineError("what runs at most once is not tried again: leave out delivery, or retry")
     return options
 
 
@@ -149,6 +153,10 @@ def _overlap(name: str, value: str) -> Overlap:
 
 def _missed(name: str, value: str) -> Missed:
     return Missed(_one_of(name, value, [str(each) for each in Missed]))
+
+
+def _delivery(name: str, value: str) -> bool:
+    return _one_of(name, value, ["at_least_once", "at_most_once"]) == "at_most_once"
 
 
 def _one_of(name: str, value: str, allowed: list[str]) -> str:
@@ -205,6 +213,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "limit": ("limit", _limit),
     "priority": ("priority", _priority),
     "keep": ("keep_s", _any_duration),
+    "delivery": ("at_most_once", _delivery),
     "ok_codes": ("ok_codes", _codes),
     "tz": ("tz", _zone),
 }

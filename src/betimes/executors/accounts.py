@@ -6,6 +6,7 @@ import os
 import pwd
 from dataclasses import dataclass
 
+from betimes.core.command import SHELL
 from betimes.errors import CommandFailed
 
 
@@ -43,7 +44,7 @@ class Account:
             "HOME": self.home,
             "LOGNAME": self.name,
             "USER": self.name,
-            "SHELL": self.shell or "/bin/sh",
+            "SHELL": self.shell or SHELL,
         }
 
 
@@ -55,12 +56,14 @@ def find_account(name: str) -> Account | None:
         return None
 
 
-def own_account() -> Account | None:
-    """Return the user whose process this is; None: its number has no name, as in some containers."""
+def own_account() -> Account:
+    """Return the user whose process this is; one without a name, as in containers, is called by number."""
+    uid = os.geteuid()
     try:
-        return _account(pwd.getpwuid(os.geteuid()))
+        return _account(pwd.getpwuid(uid))
     except KeyError:
-        return None
+        home = os.environ.get("HOME") or "/"
+        return Account(name=str(uid), uid=uid, gid=os.getegid(), groups=(), home=home, shell=SHELL)
 
 
 def account_to_run_as(name: str, *, command: str) -> Account:
