@@ -224,12 +224,16 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
         run_until_signal(self, duration_s(drain, name="drain", allow_zero=True))
 
     @contextmanager
-    def blocking(self) -> Iterator[BlockingScheduler]:
-        """Run jobs on a loop in a thread of its own, for code without one: the calls without `await`."""
+    def blocking(self, *, client: bool = False) -> Iterator[BlockingScheduler]:
+        """Run jobs on a loop in a thread of its own, for code without one: the calls without `await`.
+
+        Args:
+            client: run nothing, as `client()`: only submit and look.
+        """
         from betimes.blocking_scheduler import BlockingScheduler  # noqa: PLC0415 - it knows this class
 
         with LoopThread() as loop_thread:
-            loop_thread.call(self.start())
+            loop_thread.call(self._engine.open(is_running=not client))
             try:
                 yield BlockingScheduler(self)
             finally:

@@ -20,6 +20,7 @@ import shlex
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -81,14 +82,22 @@ class Reader:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The reader's folder, in which `python` is this one."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The reader's folder, in which `python` is this one, and `betimes` the command line."""
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     python.chmod(0o755)
+    betimes = tmp_path / "bin" / "betimes"
+    betimes.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m betimes "$@"\n')
+    betimes.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
