@@ -29,8 +29,10 @@ class Options:
         into_s: how much later.
         for_s: how long the schedule goes on, in seconds; 0: there is none.
         jobs: how many jobs to submit.
+        pace_s: how long to wait between them.
         pause_s: how long each of them takes.
         name: what the keys of a submitter begin with.
+        stubborn: how many jobs to submit that do not stop when they are told to.
         drain: how long a worker's running jobs may take after a signal.
         lease: how long a worker's lease is.
     """
@@ -39,8 +41,10 @@ class Options:
     into_s: float = 0.0
     for_s: float = 0.0
     jobs: int = 8
+    pace_s: float = 0.0
     pause_s: float = 0.01
     name: str = ""
+    stubborn: int = 0
     drain: str = "5s"
     lease: str = "30s"
 
@@ -51,21 +55,21 @@ def say(word: str) -> None:
 
 async def submit_all(tasks: Tasks, options: Options) -> None:
     """Submit everything, again after a crash: what was acknowledged before is found, and not made twice."""
-    for kind, key in names(options.jobs):
-        await tasks.submit(kind, f"{options.name}{key}", options.pause_s)
-        if options.name:
-            await asyncio.sleep(0.005)
     before = await tasks.submit("loop", f"{options.name}chain-0", options.pause_s)
     for number in range(1, CHAIN):
         before = await tasks.submit(
             "loop", f"{options.name}chain-{number}", options.pause_s, depends_on=[before]
         )
+    for kind, key in names(options.jobs):
+        await tasks.submit(kind, f"{options.name}{key}", options.pause_s)
+        await asyncio.sleep(options.pace_s)
 
 
 async def work_to_the_end(scheduler: Scheduler, tasks: Tasks, options: Options) -> None:
-    """Submit all of it, keep the schedule, and end when everything has ended."""
+    """Submit what there is to submit, keep the schedule, and end when everything has ended."""
     async with scheduler:
-        await submit_all(tasks, options)
+        if options.jobs:
+            await submit_all(tasks, options)
         await tasks.keep_grid(options.for_s)
         await scheduler.drain()
         while (await scheduler.schedule(GRID)).next_fire_at is not None:  # noqa: ASYNC110 - nobody tells
@@ -79,6 +83,8 @@ async def submit_only(scheduler: Scheduler, tasks: Tasks, options: Options) -> N
             await tasks.keep_grid(options.for_s)
         say("begun")
         await submit_all(tasks, options)
+        for number in range(options.stubborn):
+            await tasks.submit("stubborn", f"{options.name}stubborn-{number}", 0.0)
 
 
 def main() -> None:

@@ -46,9 +46,10 @@ class Process:
                 return
         raise AssertionError(f"it ended with {self._process.wait(WAIT_S)} and never said {text!r}")
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals, *, is_deadly: bool = False) -> None:
         """Send it a signal; that goes into the evidence first."""
-        what = "cut" if number in {signal.SIGKILL, signal.SIGSTOP} else "told"
+        is_deadly |= number in {signal.SIGKILL, signal.SIGSTOP}
+        what = "cut" if is_deadly else "told"
         if number is not signal.SIGCONT:
             evidence.note(what, worker=self.pid, file=self._file)
         self._process.send_signal(number)

@@ -64,6 +64,16 @@ async def fails_twice(ctx: Context, pause_s: float) -> None:
             raise ValueError("not yet")
 
 
+async def does_not_stop(ctx: Context, pause_s: float) -> None:
+    """Go on for as long as the process does, the first time; then end."""
+    with _Noted(ctx):
+        while ctx.fence == 1:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+
+
 class Tasks:
     """The tasks of one scheduler, by name."""
 
@@ -77,6 +87,7 @@ class Tasks:
             "retried": task(name="retried", retry=AGAIN)(fails_twice),
             "narrow": task(name="narrow", limit=Limit("narrow", max_running=NARROW))(on_loop),
             "once": task(name="once", delivery="at_most_once")(on_loop),
+            "stubborn": task(name="stubborn")(does_not_stop),
             "tick": task(name="tick")(on_loop),
             "command": scheduler.command("command", [sys.executable, "-I", "-S", evidence.__file__]),
         }

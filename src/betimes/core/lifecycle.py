@@ -211,7 +211,7 @@ def _worker_lost(job: Job, event: WorkerLost) -> Transition:
     if job.cancel_requested or job.superseded:
         step = _withdraw(job, event.at)
     elif job.spec.at_most_once:
-        reason = _told("the job may start only once, and its worker was lost", event.how)
+        reason = _told("the job may start only once", event.how or "its worker was lost")
         step = Transition(RUNNING, FAILED, event.at, reason=reason)
     elif job.crashes + 1 >= CRASH_BUDGET:
         reason = _told(f"poison pill: {CRASH_BUDGET} workers died holding it", event.how)
