@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import monotonic
+
+from betimes.clock import monotonic_s
 
 SOURCE = Path(__file__).parents[2] / "src"
 WAIT_S = 40
@@ -52,14 +53,14 @@ class Program:
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something holds, while it runs."""
-        until = monotonic() + WAIT_S
+        until = monotonic_s() + WAIT_S
         with self._changed:
             while not holds():
                 is_over = self.process.poll() is not None and not any(
                     each.is_alive() for each in self._readers
                 )
                 assert not is_over, f"it ended before {what}: {self.process.returncode}\n{self.stderr}"
-                assert monotonic() < until, f"waited in vain for {what}\n{self.stderr}"
+                assert monotonic_s() < until, f"waited in vain for {what}\n{self.stderr}"
                 self._changed.wait(0.05)
 
     def signal(self, number: signal.Signals) -> None:

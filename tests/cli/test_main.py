@@ -48,7 +48,7 @@ def test_every_command_and_option_says_what_it_is_for(name: str, run: Run) -> No
     assert result.exit_code == 0
     assert ALL[name].help
     for param in ALL[name].params:
-        if isinstance(param, click.Option) and not param.hidden and param.name != "concurrency":
+        if isinstance(param, click.Option) and not param.hidden:
             assert param.help, f"{name} {param.opts}"
 
 

@@ -17,7 +17,15 @@ from betimes.cli.output import Column, json_option, show_json, show_table
     show_default=True,
     help="How long each of the eight steps may take.",
 )
-@click.option("-c", "--concurrency", type=click.IntRange(1, 100_000), default=100, show_default=True)
+@click.option(
+    "-c",
+    "--concurrency",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    metavar="NUMBER",
+    help="Most jobs at once.",
+)
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

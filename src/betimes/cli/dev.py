@@ -13,7 +13,9 @@ from betimes.cli.values import DURATION
 @click.command()
 @app_argument
 @click.option("-q", "--queue", multiple=True, metavar="NAME", help="Serve this queue only; repeatable.")
-@click.option("-c", "--concurrency", type=click.IntRange(1, 100_000), help="Most attempts at once.")
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(1, 100_000), metavar="NUMBER", help="Most attempts at once."
+)
 @click.option(
     "--watch",
     multiple=True,

@@ -20,7 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def json_option(fn: F) -> F:
     """Give a command `--json`."""
-    option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+    option = click.option(
+        "--json", "as_json", is_flag=True, allow_from_autoenv=False, help="Print JSON, for machines."
+    )
     return option(fn)
 
 

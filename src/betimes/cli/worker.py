@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 @click.command()
 @app_argument
 @click.option("-q", "--queue", multiple=True, metavar="NAME", help="Serve this queue only; repeatable.")
-@click.option("-c", "--concurrency", type=click.IntRange(1, 100_000), help="Most attempts at once.")
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(1, 100_000), metavar="NUMBER", help="Most attempts at once."
+)
 @click.option("--burst", is_flag=True, help="Run what there is, and exit when nothing is left.")
 @click.option(
     "--soon",
