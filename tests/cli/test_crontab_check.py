@@ -125,6 +125,14 @@ def test_users_are_looked_up(folder: Path, run: Run) -> None:
     assert ("table:3: only root can run a command as" in said) is not IS_ROOT
 
 
+def test_what_no_command_can_be_made_of_is_a_problem(folder: Path, run: Run) -> None:
+    (folder / "mine").write_text("HOME=~/x\n@daily a\nHOME=/\n@daily b\n")
+    code, said = check(run, "mine")
+    assert code == 1
+    assert "problem: mine:2: cwd is '~/x', and nothing expands '~' here" in said
+    assert "1 entry and 1 problem" in said
+
+
 def test_what_is_missing_is_said(folder: Path, run: Run) -> None:
     assert run("crontab").exit_code == 2
     assert "which crontab?" in run("crontab").stderr
@@ -184,30 +192,30 @@ def test_a_glance_shows_every_change(tmp_path: Path) -> None:
 
 def test_each_file_counts_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("@daily true\n")
-    assert len(files(tmp_path, tmp_path / "a").read().crontab.entries) == 1
+    assert len(files(tmp_path, tmp_path / "a").read().lines) == 1
 
 
 def test_a_file_that_cannot_be_read_any_more_goes_on_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("@daily true\n")
     found = files(path)
-    assert len(found.read().crontab.entries) == 1
+    assert len(found.read().lines) == 1
     path.unlink()
     for _ in range(2):
-        again = found.read().crontab
-        assert len(again.entries) == 1
+        again = found.read()
+        assert len(again.lines) == 1
         assert "it goes on as it was read last" in again.problems[0].message
     path.write_text("")
-    assert found.read().crontab.entries == ()
+    assert found.read().lines == ()
 
 
 def test_what_is_no_file_or_too_large_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    assert "is no file" in files(Path("/dev/null")).read().crontab.problems[0].message
-    assert "larger than" in files(tmp_path / "large").read().crontab.problems[0].message
-    assert files(tmp_path).read().crontab.entries == ()
+    assert "is no file" in files(Path("/dev/null")).read().problems[0].message
+    assert "larger than" in files(tmp_path / "large").read().problems[0].message
+    assert files(tmp_path).read().lines == ()
 
 
 def test_root_runs_no_system_crontab_that_others_can_write(
@@ -218,14 +226,12 @@ def test_root_runs_no_system_crontab_that_others_can_write(
     monkeypatch.setattr("betimes.cli.crontab_files.os.geteuid", lambda: 0)
     if IS_ROOT:
         path.chmod(0o664)
-        assert (
-            "others than root may write to it" in files(path, system=True).read().crontab.problems[0].message
-        )
+        assert "others than root may write to it" in files(path, system=True).read().problems[0].message
         path.chmod(0o644)
-        assert len(files(path, system=True).read().crontab.entries) == 1
+        assert len(files(path, system=True).read().lines) == 1
         os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
-    assert "does not belong to root" in files(path, system=True).read().crontab.problems[0].message
-    assert len(files(path).read().crontab.entries) == 1  # one's own file may be anybody's
+    assert "does not belong to root" in files(path, system=True).read().problems[0].message
+    assert len(files(path).read().lines) == 1  # one's own file may be anybody's
 
 
 def test_the_zone_of_the_host_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,3 +64,19 @@ def test_a_second_start_in_the_same_boot_does_not_run_reboot_again(
 
     start("ended: exited with code 0")
     assert "started: job" not in start("running until SIGINT")
+
+
+def test_a_run_that_dies_with_its_crontab_is_run_again(folder: Path, started: Callable[..., Program]) -> None:
+    (folder / "mine").write_text(
+        f"# betimes: name=first\n@reboot echo up; until [ -e {folder}/go ]; do sleep 0.05; done; echo over\n"
+    )
+    program = started("crontab", "mine", "--store", "jobs.db")
+    program.wait_until(lambda: "first:2 | up" in program.stdout, "the run's start")
+    program.signal(signal.SIGKILL)
+    program.end()
+    (folder / "go").touch()
+    again = started("crontab", "mine", "--store", "jobs.db")
+    again.wait_until(lambda: "first:2 ended: exited with code 0" in again.stdout, "the run's end")
+    assert again.stdout.count("first:2 | over") == 1
+    again.signal(signal.SIGTERM)
+    assert again.end() == 0

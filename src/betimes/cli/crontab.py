@@ -105,7 +105,7 @@ def _show(files: CrontabFiles, zone: str, *, as_json: bool) -> None:
     else:
         for line in in_words(found, tz=zone, now=now):
             click.echo(line)
-    if found.crontab.problems:
+    if found.problems:
         raise click.exceptions.Exit(int(Exit.NO))
 
 
@@ -144,7 +144,7 @@ def _check_named(files: CrontabFiles) -> None:
     Raises:
         Failure: it is not there, or cannot be read.
     """
-    for problem in files.read().crontab.problems:
+    for problem in files.read().problems:
         if problem.line == 0 and Path(problem.file) in files.paths:
             raise Failure(str(problem), Exit.SETTINGS)
 

@@ -11,11 +11,12 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from betimes.core.crontab import Crontab, CrontabEntry, Problem, Source
+from betimes.cli.crontab_tasks import Line, why_unfit
+from betimes.core.crontab import TEXT_SHOWN, CrontabEntry, Problem, Remark, Source
 from betimes.core.crontab_reading import read_crontabs
 from betimes.core.triggers.zones import zone_of
 from betimes.errors import InvalidTrigger
@@ -37,15 +38,17 @@ Look: TypeAlias = tuple[tuple[str, int, int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runnable:
-    """Entries with the users that they run as, and what is wrong.
+    """What can be run of the files, and what is wrong.
 
     Attributes:
-        crontab: what the files say; entries of users that cannot be had are problems.
-        accounts: the user of each entry, by its id.
+        lines: the entries, each with its user; what cannot be had of either is a problem.
+        problems: by file and line.
+        remarks: what to know about other lines than entries.
     """
 
-    crontab: Crontab
-    accounts: dict[str, Account]
+    lines: tuple[Line, ...]
+    problems: tuple[Problem, ...]
+    remarks: tuple[Remark, ...]
 
 
 class CrontabFiles:
@@ -87,19 +90,18 @@ class CrontabFiles:
         self._texts = texts
         sources = [Source(file=str(path), text=text) for path, text in texts.items()]
         crontab = read_crontabs(sources, system=self.system, tz=self.tz)
-        accounts: dict[str, Account] = {}
-        entries: list[CrontabEntry] = []
+        lines: dict[str, Line] = {}
         for entry in crontab.entries:
             found = _account_of(entry)
             if isinstance(found, Account):
-                accounts[entry.id] = found
-                entries.append(entry)
+                lines[entry.id] = Line(entry=entry, account=found)
             else:
                 problems.append(found)
+        for each, why in why_unfit(lines.values()).items():
+            problems.append(_problem(lines.pop(each).entry, why))
         problems += crontab.problems
         problems.sort(key=lambda problem: (problem.file, problem.line))
-        found_all = replace(crontab, entries=tuple(entries), problems=tuple(problems))
-        return Runnable(crontab=found_all, accounts=accounts)
+        return Runnable(lines=tuple(lines.values()), problems=tuple(problems), remarks=crontab.remarks)
 
     def _files(self) -> Iterator[Path]:
         """The files, each once: those named, and those in the folders named."""
@@ -157,7 +159,11 @@ def _account_of(entry: CrontabEntry) -> Account | Problem:
         )
     else:
         return account
-    return Problem(file=entry.file, line=entry.line, text=entry.text, message=why)
+    return _problem(entry, why)
+
+
+def _problem(entry: CrontabEntry, why: str) -> Problem:
+    return Problem(file=entry.file, line=entry.line, text=entry.text[:TEXT_SHOWN], message=why)
 
 
 def host_zone() -> str | None:

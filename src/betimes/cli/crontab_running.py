@@ -24,7 +24,7 @@ from betimes.cli.crontab_files import CrontabFiles, Look
 from betimes.cli.crontab_log import CrontabLog, LogHandler
 from betimes.cli.crontab_tasks import QUEUE, Line, keep_schedule, register, task_of
 from betimes.core.job import JobStatus
-from betimes.errors import BetimesError, StoreUnavailable
+from betimes.errors import StoreUnavailable
 from betimes.handles import JobInfo
 from betimes.runtime.lookout import wait_for
 from betimes.scheduler import Scheduler
@@ -100,15 +100,12 @@ class CrontabRunner:
     async def _read(self) -> None:
         """Take over what the files say now."""
         found = self._files.read()
-        lines = {
-            entry.id: Line(entry=entry, account=found.accounts[entry.id]) for entry in found.crontab.entries
-        }
-        for problem in found.crontab.problems:
+        for problem in found.problems:
             self._log.say(f"problem: {problem}")
         self._is_behind = False
-        await self._take_over(lines)
+        await self._take_over({line.id: line for line in found.lines})
         count = len(self._lines)
-        problems = len(found.crontab.problems)
+        problems = len(found.problems)
         self._log.say(
             f"{count} {'entry runs' if count == 1 else 'entries run'}"
             + (f", {problems} {'problem' if problems == 1 else 'problems'}" if problems else "")
@@ -144,11 +141,7 @@ class CrontabRunner:
     async def _add(self, line: Line, how: str) -> None:
         entry = line.entry
         self._log.name(entry)
-        try:
-            register(self._scheduler, line)
-        except BetimesError as error:
-            self._log.say(f"problem: {entry.file}:{entry.line}: {error}")
-            return
+        register(self._scheduler, line)
         try:
             if entry.trigger is None:
                 await self._remove_schedule(entry.id)  # it may have had one, under this name
@@ -212,8 +205,10 @@ def run_crontab(runner: CrontabRunner, scheduler: Scheduler, log: CrontabLog, *,
             await runner.follow()
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # its default would end the process while it drains
 
     scheduler.listen(log.hear)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the files are about to be read anyway
     with _library_log(log):
         run_on_own_loop(runner.begin())
         run_until_signal(scheduler, drain_s, follow)

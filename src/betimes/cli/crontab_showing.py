@@ -17,16 +17,16 @@ COMMAND_SHOWN = 100
 
 def in_words(found: Runnable, *, tz: str, now: Micros) -> Iterator[str]:
     """Explain crontabs, line by line of the answer."""
-    for report in report_on(found.crontab.entries, now):
+    for report in report_on((line.entry for line in found.lines), now):
         yield from _entry_in_words(report)
         yield ""
-    for remark in found.crontab.remarks:
+    for remark in found.remarks:
         yield f"note: {remark.file}{f':{remark.line}' if remark.line else ''}: {remark.message}"
-    for problem in found.crontab.problems:
+    for problem in found.problems:
         yield from _problem_in_words(problem)
     yield (
-        f"{_counted(len(found.crontab.entries), 'entry', 'entries')} and "
-        f"{_counted(len(found.crontab.problems), 'problem', 'problems')}; "
+        f"{_counted(len(found.lines), 'entry', 'entries')} and "
+        f"{_counted(len(found.problems), 'problem', 'problems')}; "
         f"where no CRON_TZ holds, times are {tz} time"
     )
 
@@ -65,17 +65,17 @@ def _counted(number: int, one: str, more: str) -> str:
 
 def for_machines(found: Runnable, *, tz: str, now: Micros) -> dict[str, Any]:
     """Return the same as plain data: `entries`, `problems`, `notes` and the zone, `tz`."""
-    crontab = found.crontab
     return {
         "tz": tz,
-        "entries": [_entry_as_data(report) for report in report_on(crontab.entries, now)],
+        "entries": [
+            _entry_as_data(report) for report in report_on((line.entry for line in found.lines), now)
+        ],
         "problems": [
             {"file": each.file, "line": each.line, "text": _plain(each.text), "message": _plain(each.message)}
-            for each in crontab.problems
+            for each in found.problems
         ],
         "notes": [
-            {"file": each.file, "line": each.line, "message": _plain(each.message)}
-            for each in crontab.remarks
+            {"file": each.file, "line": each.line, "message": _plain(each.message)} for each in found.remarks
         ],
     }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from betimes.core.command import CommandResult
 from betimes.core.crontab import CrontabEntry
 from betimes.core.retry import RetryPolicy
+from betimes.errors import BetimesError
 from betimes.executors.accounts import Account
 from betimes.scheduler import Scheduler
 from betimes.tasks import Task
@@ -80,6 +82,18 @@ def register(scheduler: Scheduler, line: Line) -> None:
         delivery="at_most_once" if options.at_most_once else "at_least_once",
         limit=options.limit,
     )
+
+
+def why_unfit(lines: Iterable[Line]) -> dict[str, str]:
+    """Return why some entries cannot be registered, by their ids; most can."""
+    trial = Scheduler()
+    found: dict[str, str] = {}
+    for line in lines:
+        try:
+            register(trial, line)
+        except BetimesError as error:
+            found[line.id] = str(error)
+    return found
 
 
 def _policy(line: Line) -> RetryPolicy | None:
