@@ -125,8 +125,8 @@ class Submitting:
         """
         self._engine.check_open_anywhere()
         calls = list(islice(bound, MOST_AT_ONCE + 1))
-        conn = self._check_open(calls)
         jobs = [self._job_of(each) for each in calls]
+        conn = self._check_open(calls)
         if len(jobs) > MOST_AT_ONCE:
             raise ConfigurationError(f"too many jobs at once: submit at most {MOST_AT_ONCE:,} in one call")
         return await self._keep(conn, jobs)

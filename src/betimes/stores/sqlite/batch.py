@@ -24,6 +24,7 @@ from betimes.stores.sqlite.room import Room
 from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.turn import Turn
 from betimes.stores.sqlite.upkeep import SetBack
+from betimes.stores.sqlite.write_lock import begin, patience_ms
 
 
 class Committer:
@@ -46,6 +47,7 @@ class Committer:
         self._set_back = SetBack()
         self._identity = identity(path)
         self._page_size: int = sql.execute("PRAGMA page_size").fetchone()[0]
+        self._patience_ms = patience_ms(sql)
         self.commits = 0
         self.on_commit: Callable[[], None] | None = None
 
@@ -153,7 +155,7 @@ class Committer:
     def _transact(self, batch: Sequence[Operation], hints: set[Hint]) -> None:
         sql = self._sql
         try:
-            sql.execute("BEGIN IMMEDIATE")
+            begin(sql, patience_ms=self._patience_ms)
             self._set_back.is_heeded = False
             for operation in batch:
                 operation.error = None

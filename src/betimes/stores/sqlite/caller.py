@@ -43,6 +43,7 @@ from betimes.stores.sqlite.statements import Row, statement
 from betimes.stores.sqlite.submission import Submission
 from betimes.stores.sqlite.turn import Turn
 from betimes.stores.sqlite.upkeep import SetBack
+from betimes.stores.sqlite.write_lock import begin, patience_ms
 
 TAKE_WRITE_LOCK = statement("take_write_lock")
 MARK_SHARED = statement("mark_shared")
@@ -150,7 +151,7 @@ def _step(conn: sqlite3.Connection, sql: CallersConnection) -> Iterator[None]:
     begins = not conn.in_transaction
     if begins:
         _refuse_autocommit(conn)
-        sql.execute("BEGIN IMMEDIATE")
+        begin(sql, patience_ms=patience_ms(sql))
     try:
         sql.execute("SAVEPOINT betimes_submit")
         sql.execute(TAKE_WRITE_LOCK)

@@ -22,6 +22,7 @@ from betimes.stores.sqlite.inspection import inspect
 from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.room import RESERVE_BYTES
 from betimes.stores.sqlite.statements import migrations, statement
+from betimes.stores.sqlite.write_lock import begin, patience_ms
 
 OLDEST_SQLITE = (3, 38, 0)
 """The first with everything used here: STRICT tables, RETURNING, JSON built in."""
@@ -210,7 +211,7 @@ def _prepare(sql: sqlite3.Connection, where: Location, strategy: str | None) -> 
     _agree_on_journal(sql, where)
     if names != ours or (ours and sql.execute(IS_SHARED).fetchone()[0]):
         _refuse_shared_wal(sql, path)
-    sql.execute("BEGIN IMMEDIATE")
+    begin(sql, patience_ms=patience_ms(sql))
     try:
         _migrate(sql, _schema_version(sql, path, ours), is_own_file=names == ours)
         if strategy is not None:
