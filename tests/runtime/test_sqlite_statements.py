@@ -57,7 +57,8 @@ def test_every_statement_can_be_prepared(sql: sqlite3.Connection) -> None:
         count = max([text.count("?"), *(int(number) for number in re.findall(r"\?(\d)", text))])
         numbered = "?1" in text
         values = [None] * (max(int(number) for number in re.findall(r"\?(\d)", text)) if numbered else count)
-        assert sql.execute(f"EXPLAIN {text}", values).fetchall(), path.stem
+        named = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", text))
+        assert sql.execute(f"EXPLAIN {text}", named or values).fetchall(), path.stem
 
 
 def test_migrations_are_numbered_from_one_without_gaps() -> None:
@@ -81,6 +82,7 @@ def plan(sql: sqlite3.Connection, query: str, values: list[object]) -> str:
         ("expired", [0, 5], "betimes_job_expires (expires_at>? AND expires_at<?)"),
         ("held_by", ["w"], "betimes_job_running (worker=?)"),
         ("holdings", ["w"], "betimes_job_running (worker=?)"),
+        ("cancel_requests", ["w"], "betimes_job_running (worker=?)"),
         ("holds_any", ["w"], "betimes_job_running (worker=?)"),
         ("lost_jobs", ["w", "[]", 5], "betimes_job_running (worker=?)"),
         ("parked_under", ["limit", 5], "betimes_job_parked (parked=?)"),

@@ -6,16 +6,17 @@ import asyncio
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.runtime.sqlite_scene import job
+from tests.runtime.sqlite_scene import SPEC, job
 
 from betimes.clock import SystemClock
-from betimes.ports import Hint
+from betimes.core.job import Job
+from betimes.ports import ClaimRequest, Hint, WorkerInfo
 from betimes.stores.sqlite import SqliteStore, watch, writer
 from betimes.stores.sqlite.doorbell import Doorbell, Inotify, touches_of
 from betimes.stores.sqlite.watch import LATER_LOOKS_US, POLL_US, SAFETY_US, SETTLE_US, Watch
@@ -305,12 +306,52 @@ def test_a_store_hears_of_the_commits_of_any_connection(
                 else:
                     foreign.execute("INSERT INTO " + table + " VALUES (1)")
                 await heard.wait()
-        assert hints == set(Hint)
+        assert hints == {Hint.WORK, Hint.ENDED, Hint.FIRE}
         await store.close()
         await neighbour.close()
 
     with closing(sqlite3.connect(path, isolation_level=None)) as foreign:
         asyncio.run(main(foreign))
+
+
+def test_a_cancel_that_another_process_asks_for_is_heard_of_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        store, neighbour = (SqliteStore(tmp_path / "jobs.db", clock=REAL) for _ in range(2))
+        await store.open(strategy="priority")
+        await neighbour.open(strategy="priority")
+        await store.register(WorkerInfo(id="w", lease_us=10**12))
+        now = REAL.now()
+        await store.submit([Job(name, SPEC, submitted_at=now, run_at=now) for name in "ab"])
+        request = ClaimRequest(worker="w", limit=2, lanes={"loop": 2})
+        taken, other = (await store.exchange([], request)).claimed
+        heard: list[Hint] = []
+        rang = asyncio.Event()
+
+        def hear(hint: Hint) -> None:
+            heard.append(hint)
+            rang.set()
+
+        async def hints(change: Awaitable[object]) -> list[Hint]:
+            heard.clear()
+            rang.clear()
+            await change
+            await rang.wait()
+            return list(heard)
+
+        store.subscribe(hear)
+        async with asyncio.timeout(PATIENCE_S):
+            assert Hint.CANCEL in await hints(neighbour.cancel(taken, reason="by hand"))
+            assert Hint.CANCEL not in await hints(neighbour.submit([job("c")])), "it has been heard of"
+            assert Hint.CANCEL in await hints(neighbour.cancel(other, reason="by hand"))
+        await store.close()
+        await neighbour.close()
+
+    asyncio.run(main())
+
+
+def test_when_the_file_cannot_be_looked_at_a_cancel_may_have_been_asked_for(scene: Scene) -> None:
+    assert scene.watch.hints(["w"]) == set(Hint), "it has no such table"
+    assert scene.watch.hints([]) == set(Hint) - {Hint.CANCEL}
 
 
 async def quiet(store: SqliteStore, *, is_told: bool) -> None:

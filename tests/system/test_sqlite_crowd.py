@@ -192,6 +192,25 @@ def test_p20_case_108_threads_processes_readers_and_locks_on_one_file_only_delay
     assert crowd.is_sound()
 
 
+def test_workers_that_have_nothing_to_do_do_not_keep_each_other_awake(tmp_path: Path) -> None:
+    crowd = Crowd(tmp_path, is_shared=False)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(crowd.process(WORKER)) for _ in range(2)]
+        assert [worker.out.readline() for worker in workers] == ["ready\n"] * 2
+        with crowd.process(WEB, "web", 8) as web:
+            assert web.ends() == ("errors 0\n", "")
+        crowd.until_ran(8)
+        with closing(sqlite3.connect(crowd.path)) as sql:
+            versions = []
+            for _ in range(150):
+                versions.append(sql.execute("PRAGMA data_version").fetchone())
+                time.sleep(0.02)
+        # The last jobs are recorded, and perhaps a lease is prolonged; it was fifty commits a second once.
+        assert len(set(versions)) < 15
+        for worker in workers:
+            worker.ends()
+
+
 @contextmanager
 def outside_commits(path: Path) -> Iterator[None]:
     """Keep everybody outside their commits: whoever is stopped within one keeps the file to itself."""

@@ -52,6 +52,11 @@ class Renewals:
         """Leave this worker's lease alone."""
         self._workers.pop(worker, None)
 
+    @property
+    def workers(self) -> list[str]:
+        """The workers whose leases are prolonged here."""
+        return list(self._workers)
+
     def due(self) -> list[str]:
         """Return the workers whose leases are to be prolonged now."""
         now = self._clock.boottime()

@@ -10,15 +10,23 @@ touch of the file (see `doorbell`), and between a touch and its commit lies the 
 3. Subscribers are told at most every 10 ms, however many commit; a touch is not heard meanwhile.
 4. Without touches it is looked twice a second, for what a touch may have failed to tell. Where nothing
    tells of touches at all, it is looked every 10 ms.
-5. After a commit of one's own it is looked, too, since its touches are forgotten together with those that
+5. What another connection has committed is not known, so that subscribers are told of everything it may be.
+   Only a cancel is looked for: a worker answers that with a beat, which is itself a commit, and two workers
+   would go on waking each other for ever.
+6. After a commit of one's own it is looked, too, since its touches are forgotten together with those that
    came before it.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
+from betimes.ports import Hint
 from betimes.stores.sqlite.doorbell import Doorbell
+from betimes.stores.sqlite.statements import statement
+
+CANCEL_REQUESTS = statement("cancel_requests")
 
 POLL_US = 10_000
 """The longest from a commit to the look that finds it while one is expected, and between two tellings."""
@@ -50,6 +58,7 @@ class Watch:
         self._expected_until = 0
         self._step_us = FIRST_STEP_US
         self._later: tuple[int, ...] = ()
+        self._cancels: set[tuple[int, int]] = set()
 
     def has_changed(self) -> bool:
         """Say whether another connection has committed since the last look; a locked file counts as such."""
@@ -97,6 +106,22 @@ class Watch:
             self._tell_from = now + POLL_US
             return True
         return False
+
+    def hints(self, workers: Iterable[str]) -> set[Hint]:
+        """Say what to tell subscribers of once there is news; these workers are here."""
+        hints = {Hint.WORK, Hint.ENDED, Hint.FIRE}
+        try:
+            cancels = {
+                (seq, fence)
+                for worker in workers
+                for seq, fence in self._sql.execute(CANCEL_REQUESTS, (worker,)).fetchall()
+            }
+        except sqlite3.Error:
+            return {*hints, Hint.CANCEL}
+        if cancels - self._cancels:
+            hints.add(Hint.CANCEL)
+        self._cancels = cancels
+        return hints
 
     def _expect(self, now: int) -> None:
         self._expected_until = now + SETTLE_US

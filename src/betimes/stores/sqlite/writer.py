@@ -40,8 +40,6 @@ CLOSE_PATIENCE_S = 2.0
 BATCH_LIMIT = 1000
 """The most calls in one transaction."""
 
-ALL_HINTS = frozenset(Hint)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterSettings:
@@ -259,7 +257,7 @@ class Writer:
         if due:
             self._commit([Operation(lambda turn: [renew(turn, worker) for worker in due])])
         if self._watch is not None and self._settings.is_heard() and self._watch.has_news(now):
-            self._post(self._settings.tell, ALL_HINTS)
+            self._post(self._settings.tell, self._watch.hints(self.renewals.workers))
         if (
             is_idle
             and now - self._worked_at >= IDLE_CHECKPOINT_US
