@@ -395,3 +395,50 @@ def test_aware_datetimes_without_annotation_are_refused_by_path() -> None:
     with pytest.raises(PayloadError) as refused:
         Signature(anything).encode(([{"when": datetime(2026, 3, 1, tzinfo=UTC)}],), {})
     assert refused.value.path == "a[0]['when']"
+
+
+def upper(given: Any, kind: Any) -> Any:
+    """Reads what was given as text in capitals, or as a number where that is asked for."""
+    return int(given) if kind is int else given.upper()
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "kwargs", "payload"),
+    [
+        (fetch, ("a", "2"), {}, {"url": "A", "retries": 2}),
+        (fetch, (), {"url": "a"}, {"url": "A"}),
+        (with_context, ("a",), {}, {"url": "A"}),
+        (
+            everything,
+            ("a", "b", "c", "d"),
+            {"c": "e", "x": "f"},
+            {"a": "A", "b": "B", "*args": ["C", "D"], "c": "E", "**kwargs": {"x": "F"}},
+        ),
+    ],
+)
+def test_a_call_in_another_form_is_read_parameter_by_parameter(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], payload: dict[str, Any]
+) -> None:
+    assert json.loads(Signature(fn, Context).encode_given(args, kwargs, upper)) == payload
+
+
+def test_typed_rests_are_read_by_the_annotation_of_each() -> None:
+    def numbers(*args: int, **kwargs: int) -> None: ...
+
+    payload = Signature(numbers).encode_given(("1", "2"), {"x": "3"}, upper)
+    assert json.loads(payload) == {"*args": [1, 2], "**kwargs": {"x": 3}}
+
+
+def test_what_cannot_be_read_names_its_parameter() -> None:
+    with pytest.raises(PayloadError, match=r"fetch\(\) argument `retries`: invalid literal") as raised:
+        Signature(fetch).encode_given(("a", "x"), {}, upper)
+    assert raised.value.path == "retries"
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'url'"):
+        Signature(fetch).encode_given((), {}, upper)
+
+
+def test_the_names_by_which_arguments_can_be_given() -> None:
+    signature = Signature(with_context, Context)
+    assert signature.names == ("url",)
+    assert [signature.can_be_named(name) for name in ("url", "ctx")] == [True, False]
+    assert Signature(everything).can_be_named("whatever")
