@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_overloads
 
+from docs.command_line import command_line
 from docs.docstrings import (
     code,
     described,
@@ -261,6 +262,33 @@ def explain() -> str:
         table(("code", "the job"), rows),
         described(Explanation, title="Explanation"),
         described(Reason, title="Reason"),
+        "## QueueReasonCode",
+        "The kinds of reasons that `await scheduler.explain_queue(name)` gives. The list is closed.",
+        entries_table(("code", "the queue"), members(betimes.QueueReasonCode)),
+        described(betimes.QueueExplanation, title="QueueExplanation"),
+        described(betimes.QueueReason, title="QueueReason"),
+        described(betimes.ServingWorker, title="ServingWorker"),
+    )
+
+
+def doctor() -> str:
+    """Write what `doctor()` finds."""
+    return page(
+        "Findings of doctor()",
+        "`await scheduler.doctor()` checks up the store, its workers and its work, whether the scheduler is "
+        "open or not; nothing is changed. How to read it: [Find out why](../how-to/find-out-why.md).",
+        described(betimes.Checkup, title="Checkup"),
+        *[
+            part
+            for name in ("worst", "exit_code", "codes")
+            for part in (described(getattr(betimes.Checkup, name), title=code(f"checkup.{name}"), level=3),)
+        ],
+        described(betimes.Finding, title="Finding"),
+        described(betimes.Severity, title="Severity"),
+        entries_table(("severity", "what it means"), members(betimes.Severity)),
+        "## FindingCode",
+        "What a finding is about. The list is closed.",
+        entries_table(("code", "what was looked at"), members(betimes.FindingCode)),
     )
 
 
@@ -358,6 +386,11 @@ def restraints() -> str:
     )
 
 
+def cli() -> str:
+    """Write the command line."""
+    return page("Command line", *command_line())
+
+
 def time_rules() -> str:
     """Read the rules of time: that page is written by hand, and its examples run in the tests."""
     return (FOLDER / "time.md").read_text(encoding="utf-8")
@@ -388,8 +421,10 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "triggers.md": ("what makes triggers, and what they answer", triggers),
     "states.md": ("the states of a job, the ways between them, and the events", states),
     "errors.md": ("every error, and what to do about it", error_page),
-    "explain.md": ("the reasons that `explain()` gives", explain),
+    "explain.md": ("the reasons that `explain()` and `explain_queue()` give", explain),
+    "doctor.md": ("what `doctor()` finds, and how bad it is", doctor),
     "metrics.md": ("what `metrics()` counts", metrics),
+    "cli.md": ("every command, its options and variables, and the exit codes", cli),
     "queue.md": ("`TaskQueue` and `ThreadScheduler`, for code without an event loop", queue),
     "modules.md": ("the layers and modules of the source", modules),
     "testing.md": ("the fixture `jobs`, inline mode and virtual time, for tests", for_tests),

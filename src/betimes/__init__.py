@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from betimes.core.command import CommandResult
     from betimes.core.explain import Explanation
+    from betimes.core.finding import Checkup, Finding, FindingCode, Severity
     from betimes.core.job import CancelReason, JobEvent, JobStatus
     from betimes.core.limits import GateKind
     from betimes.core.log import LogLine
     from betimes.core.priority import Priority
     from betimes.core.queue import DueTask, TaskQueue, Wait
+    from betimes.core.queue_reason import QueueExplanation, QueueReason, QueueReasonCode, ServingWorker
     from betimes.core.reason import Reason, ReasonCode
     from betimes.core.recycle import Recycle
     from betimes.core.restraints import CircuitBreaker, Limit, Rate, RetryBudget
@@ -72,6 +74,7 @@ __all__ = [
     "CancelAnswer",
     "CancelReason",
     "CancelToken",
+    "Checkup",
     "CircuitBreaker",
     "CommandFailed",
     "CommandResult",
@@ -83,6 +86,8 @@ __all__ = [
     "EarliestDueStrategy",
     "Explanation",
     "FairShareStrategy",
+    "Finding",
+    "FindingCode",
     "FireInfo",
     "FireOutcome",
     "GateKind",
@@ -110,6 +115,9 @@ __all__ = [
     "Priority",
     "PriorityStrategy",
     "ProcessDied",
+    "QueueExplanation",
+    "QueueReason",
+    "QueueReasonCode",
     "Rate",
     "Reason",
     "ReasonCode",
@@ -124,6 +132,8 @@ __all__ = [
     "SchedulerClosed",
     "SchedulingStrategy",
     "SchemaMismatch",
+    "ServingWorker",
+    "Severity",
     "Snooze",
     "StoreUnavailable",
     "Task",
@@ -150,6 +160,7 @@ _WHERE = {
     "CancelAnswer": "betimes.ports",
     "CancelReason": "betimes.core.job",
     "CancelToken": "betimes.threads",
+    "Checkup": "betimes.core.finding",
     "CircuitBreaker": "betimes.core.restraints",
     "CommandFailed": "betimes.errors",
     "CommandResult": "betimes.core.command",
@@ -161,6 +172,8 @@ _WHERE = {
     "EarliestDueStrategy": "betimes.core.strategy",
     "Explanation": "betimes.core.explain",
     "FairShareStrategy": "betimes.core.strategy",
+    "Finding": "betimes.core.finding",
+    "FindingCode": "betimes.core.finding",
     "FireInfo": "betimes.schedule_info",
     "FireOutcome": "betimes.core.schedule",
     "GateKind": "betimes.core.limits",
@@ -188,6 +201,9 @@ _WHERE = {
     "Priority": "betimes.core.priority",
     "PriorityStrategy": "betimes.core.strategy",
     "ProcessDied": "betimes.errors",
+    "QueueExplanation": "betimes.core.queue_reason",
+    "QueueReason": "betimes.core.queue_reason",
+    "QueueReasonCode": "betimes.core.queue_reason",
     "Rate": "betimes.core.restraints",
     "Reason": "betimes.core.reason",
     "ReasonCode": "betimes.core.reason",
@@ -202,6 +218,8 @@ _WHERE = {
     "SchedulerClosed": "betimes.errors",
     "SchedulingStrategy": "betimes.core.strategy",
     "SchemaMismatch": "betimes.errors",
+    "ServingWorker": "betimes.core.queue_reason",
+    "Severity": "betimes.core.finding",
     "Snooze": "betimes.errors",
     "StoreUnavailable": "betimes.errors",
     "Task": "betimes.tasks",

@@ -197,19 +197,23 @@ def _locked(where: Location) -> Iterator[bool]:
 
 
 def _reading(where: Location) -> sqlite3.Connection:
-    sql = open_reader(where, is_wal=True)
+    try:
+        return _opened(where, may_roll_back=False)
+    except (sqlite3.Error, StoreUnavailable) as error:
+        cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+        codes = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+        if not isinstance(cause, sqlite3.Error) or primary_code(cause) not in codes:
+            raise
+    return _opened(where, may_roll_back=True)
+
+
+def _opened(where: Location, *, may_roll_back: bool) -> sqlite3.Connection:
+    sql = open_reader(where, is_wal=not may_roll_back)
     try:
         sql.execute(NAMES).fetchone()  # only now it reads, and joins or makes the index of the log
-    except sqlite3.Error as error:
+    except BaseException:
         sql.close()
-        if primary_code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            raise
-        sql = open_reader(where, is_wal=False)
-        try:
-            sql.execute(NAMES).fetchone()
-        except BaseException:
-            sql.close()
-            raise
+        raise
     return sql
 
 
