@@ -302,6 +302,12 @@ def test_a_job_may_be_put_aside_under_any_name() -> None:
     assert "'permit:printer'" in only(job, around(), ReasonCode.PARKED).text
 
 
+def test_a_job_whose_row_is_damaged_says_what_is_wrong_with_it() -> None:
+    job = ready()
+    job.parked = "row:the column rare cannot be read"
+    assert "the column rare cannot be read" in only(job, around(), ReasonCode.PARKED).text
+
+
 def test_a_task_that_the_only_worker_does_not_know_is_named() -> None:
     job = of_lane("loop", task="unheard")
     assert "'unheard'" in only(job, around(), ReasonCode.TASK_UNKNOWN).text

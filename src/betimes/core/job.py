@@ -111,6 +111,10 @@ class Terms:
     depends_on: tuple[tuple[Job | str, Need], ...] = ()
 
 
+UNREADABLE = "UnreadableRow"
+"""The type of the error of a job whose row in the store cannot be read whole: it is not to be run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorInfo:
     """An exception as text: nothing of it is kept alive.

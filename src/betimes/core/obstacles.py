@@ -99,6 +99,12 @@ def parked(job: Job, s: Situation) -> Reason | None:
         return _back_soon(_task_unknown(what, put_aside), () if s.here is None else s.here.tasks, what)
     if kind == "lane":
         return _back_soon(_lane_not_served(what, put_aside), () if s.here is None else s.here.slots, what)
+    if kind == "row":
+        return Reason(
+            code=ReasonCode.PARKED,
+            text=f"Its row in the store is damaged, so it is put aside: {what}.",
+            change="It is not run as it is: repair the row, or cancel the job and submit it again.",
+        )
     return Reason(
         code=ReasonCode.PARKED,
         text=f"It is put aside under {job.parked!r}.",

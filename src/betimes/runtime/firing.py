@@ -193,6 +193,9 @@ class Firing:
         return advances
 
     async def _plan(self, record: ScheduleRecord, now: Micros) -> Advance | None:
+        if record.error is not None:  # it is not paused, so this is what the store says of its row
+            await self._timetable.break_off(record, BetimesError(record.error))
+            return None
         try:
             terms, grid = self._timetable.definitions.read(record)
             return Plan(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from betimes.core.events import GivenBack, Withdrawn
-from betimes.core.job import Job
+from betimes.core.job import UNREADABLE, Job
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase
 from betimes.ports import Executor
@@ -14,6 +15,9 @@ from betimes.runtime.attempt import Attempt
 
 if TYPE_CHECKING:
     from betimes.runtime.worker import Worker
+
+
+_log = logging.getLogger("betimes")
 
 
 class Intake:
@@ -39,7 +43,10 @@ class Intake:
     def _attempt(self, job: Job, now: float) -> Attempt | None:
         worker = self._worker
         task = self._tasks.get(job.spec.task)
-        if task is None:
+        if job.error is not None and job.error.type == UNREADABLE:
+            _log.error("job %s is put aside: of its row in the store, %s", job.id, job.error.message)
+            worker.refuse(job, GivenBack(self._now(), f"row:{job.error.message}"))
+        elif task is None:
             worker.refuse(job, GivenBack(self._now(), f"task:{job.spec.task}"))
         elif task.spec.lane not in self._executors:
             worker.refuse(job, GivenBack(self._now(), f"lane:{task.spec.lane}"))

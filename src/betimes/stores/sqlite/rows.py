@@ -3,6 +3,9 @@
 The views `betimes_live` and `betimes_ended` give live and ended jobs the same columns, so that there is
 one way from a row to a `Job`. What few jobs need travels as JSON, and is made only where there is
 something to say.
+
+A text that cannot be read (somebody has written to the file, or the disk has) must not keep the other rows
+from being read. Its job has the error `UNREADABLE`, which says what the text was, and no worker runs it.
 """
 
 from __future__ import annotations
@@ -12,12 +15,25 @@ from typing import Any
 
 import msgspec
 
-from betimes.core.job import AttemptOutcome, ErrorInfo, FireKey, Job, JobSpec, JobStatus, Micros, Tenant
+from betimes.core.job import (
+    UNREADABLE,
+    AttemptOutcome,
+    ErrorInfo,
+    FireKey,
+    Job,
+    JobSpec,
+    JobStatus,
+    Micros,
+    Tenant,
+)
 from betimes.ports import WorkerInfo
 from betimes.stores.sqlite.statements import Row
 
 SPECS_KEPT = 1000
 """How many different specs are kept in either direction before the memory is cleared."""
+
+TROUBLES_KEPT = 1000
+"""How many texts that cannot be read are remembered before all is forgotten."""
 
 GATES_KEPT = 10_000
 """How many different sets of gates are kept in either direction before the memory is cleared."""
@@ -63,7 +79,7 @@ _decode_tenant = msgspec.json.Decoder(Tenant).decode
 class Specs:
     """Remembers specs by their columns, and columns by their spec, since jobs share them; gates likewise."""
 
-    __slots__ = ("_columns", "_gates", "_specs", "_texts")
+    __slots__ = ("_columns", "_gates", "_specs", "_texts", "_troubles")
 
     def __init__(self) -> None:
         """Start empty."""
@@ -71,13 +87,15 @@ class Specs:
         self._texts: dict[tuple[str, ...], str] = {}
         self._specs: dict[tuple[str, str, str, int, str | None], JobSpec] = {}
         self._columns: dict[int, tuple[JobSpec, tuple[str, str, str, int, str | None]]] = {}
+        # What is wrong with texts that cannot be read, by the text.
+        self._troubles: dict[str, ErrorInfo] = {}
 
     def spec(self, columns: tuple[str, str, str, int, str | None]) -> JobSpec:
         """Return the spec of (task, queue, lane, priority, options)."""
         spec = self._specs.get(columns)
         if spec is None:
             task, queue, lane, priority, text = columns
-            options = _NO_OPTIONS if text is None else _decode_options(text)
+            options = self._options(text)
             spec = JobSpec(
                 task=task,
                 queue=queue,
@@ -92,7 +110,25 @@ class Specs:
             if len(self._specs) >= SPECS_KEPT:
                 self._specs.clear()
             self._specs[columns] = spec
+            if self._troubles:
+                self._columns[id(spec)] = (spec, columns)  # what cannot be read is written as it was
         return spec
+
+    def _options(self, text: str | None) -> _Options:
+        if text is None:
+            return _NO_OPTIONS
+        try:
+            return _decode_options(text)
+        except msgspec.MsgspecError as error:
+            self._troubles[text] = _trouble("options", text, error)
+            return _NO_OPTIONS
+
+    def trouble(self, *texts: str | None) -> ErrorInfo | None:
+        """Return what is wrong with the first of these texts that could not be read, if any."""
+        if not self._troubles:
+            return None
+        found = (self._troubles.get(text) for text in texts if text is not None)
+        return next((trouble for trouble in found if trouble is not None), None)
 
     def columns(self, spec: JobSpec) -> tuple[str, str, str, int, str | None]:
         """Return (task, queue, lane, priority, options) of a spec."""
@@ -117,7 +153,11 @@ class Specs:
         """Return the keys in a column `gates`."""
         keys = self._gates.get(text)
         if keys is None:
-            keys = _decode_texts(text)
+            try:
+                keys = _decode_texts(text)
+            except msgspec.MsgspecError as error:
+                self._troubles[text] = _trouble("gates", text, error)
+                keys = ()
             if len(self._gates) >= GATES_KEPT:
                 self._gates.clear()
             self._gates[text] = keys
@@ -144,13 +184,29 @@ class Specs:
         ) = row  # fmt: skip
         job.spec = self.spec((task, queue, lane, priority, options))
         job.gates = () if gates is None else self.gates(gates)
-        job.tenant = None if tenant is None else _decode_tenant(tenant)
+        job.tenant = None if tenant is None else self._tenant(tenant)
         job.status = STATUS[status]
         job.payload = payload.encode()
         job.result = None if result is None else result.encode()
         job.cancel_requested = cancel_requested == 1
         _add_rare(job, rare)
+        if self._troubles:
+            job.error = self.trouble(options, gates, tenant) or job.error
+            if len(self._troubles) > TROUBLES_KEPT:
+                self._forget()
         return job
+
+    def _forget(self) -> None:
+        """Forget all that was read: what cannot be read is found out anew."""
+        for memory in (self._specs, self._columns, self._gates, self._troubles):
+            memory.clear()
+
+    def _tenant(self, text: str) -> Tenant | None:
+        try:
+            return _decode_tenant(text)
+        except msgspec.MsgspecError as error:
+            self._troubles[text] = _trouble("tenant", text, error)
+            return None
 
     def current(self, given: Job, state: Row) -> Job:
         """Return a live job from a reference to it, for what never changes, and from its `state`."""
@@ -192,16 +248,25 @@ class Specs:
 
 def _add_rare(job: Job, text: str | None) -> None:
     """Fill in the fields that the column `rare` holds."""
-    rare = _NOTHING_RARE if text is None else _decode_rare(text)
+    trouble = None
+    try:
+        rare = _NOTHING_RARE if text is None else _decode_rare(text)
+    except msgspec.MsgspecError as error:
+        rare, trouble = _NOTHING_RARE, _trouble("rare", text, error)
     job.crashes = rare.crashes
     job.superseded = rare.superseded
-    job.error = rare.error
+    job.error = rare.error or trouble
     job.reason = rare.reason
     job.attempts = rare.attempts
     job.depends_on = rare.depends_on
     job.key = rare.key
     job.fire = None if rare.fire is None else FireKey(*rare.fire, rare.by_hand)
     job.terms = None
+
+
+def _trouble(column: str, text: str | None, error: Exception) -> ErrorInfo:
+    """Say what is wrong with a row: what it holds is part of it, since it may be written over."""
+    return ErrorInfo(type=UNREADABLE, message=f"the column {column} cannot be read ({error}): {text}")
 
 
 def rare_text(job: Job) -> str | None:

@@ -16,19 +16,25 @@ TEXT = {outcome: outcome.value for outcome in FireOutcome}
 
 def schedule_of(row: Row, specs: Specs) -> ScheduleRecord:
     """Return the schedule that a record of `betimes_plan` describes."""
+    spec = specs.spec((row[1], row[2], row[3], row[4], row[5]))
+    trouble = specs.trouble(row[5])
+    error = row[11] or (None if trouble is None else trouble.message)
+    jobs = row[15]
+    if not isinstance(jobs, list):
+        jobs, error = [], error or f"the column jobs cannot be read: {jobs}"
     return ScheduleRecord(
         id=row[0],
-        spec=specs.spec((row[1], row[2], row[3], row[4], row[5])),
+        spec=spec,
         payload=row[6].encode(),
         definition=row[7],
         next_fire_at=row[8],
         version=row[9],
         paused=row[10] == 1,
-        error=row[11],
+        error=error,
         last_fire_at=row[12],
         fired=row[13],
         skipped=row[14],
-        jobs=tuple(row[15]),
+        jobs=tuple(jobs),
         held_at=row[16],
         awaits=row[17],
         delay_us=row[18],
