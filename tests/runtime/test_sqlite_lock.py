@@ -115,7 +115,7 @@ def test_every_commit_checkpoint_open_and_close_of_ours_holds_the_lock(
     asyncio.run(live())
     asyncio.run(reopen(path))
     assert {"connect", "BEGIN", "COMMIT", "INSERT", "PRAGMA", "close"} <= spy.kinds, "there is nothing to see"
-    assert spy.read_only == 2
+    assert spy.read_only >= 2
     assert [what for what, held in spy.seen if not held] == []
     assert [what for what, _ in spy.seen if what.startswith("reader")] == []
 
