@@ -76,9 +76,14 @@ class FaultStage:
     @contextmanager
     def running(self, role: str, options: Options) -> Iterator[Process]:
         """A process; killed at the end of the block."""
-        words = [str(self.store), str(self.file), json.dumps(asdict(options))]
+        with self.started(PROGRAM, role, self.store, self.file, json.dumps(asdict(options))) as process:
+            yield process
+
+    @contextmanager
+    def started(self, program: Path, *words: object) -> Iterator[Process]:
+        """A process of any program; killed at the end of the block."""
         with subprocess.Popen(
-            [sys.executable, PROGRAM, role, *words], text=True, stdout=subprocess.PIPE, cwd=ROOT,
+            [sys.executable, program, *map(str, words)], text=True, stdout=subprocess.PIPE, cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
         ) as process:  # fmt: skip
             try:

@@ -23,7 +23,7 @@ NARROW = 2
 AGAIN = RetryPolicy(max_attempts=4, base_delay=0.01, max_delay=0.05)
 
 
-class _Noted:
+class Noted:
     """A run's code, from `begin` to `end`."""
 
     def __init__(self, ctx: Context) -> None:
@@ -43,22 +43,22 @@ class _Noted:
 
 
 async def on_loop(ctx: Context, pause_s: float) -> None:
-    with _Noted(ctx):
+    with Noted(ctx):
         await asyncio.sleep(pause_s)
 
 
 def in_thread(ctx: Context, pause_s: float) -> None:
-    with _Noted(ctx):
+    with Noted(ctx):
         time.sleep(pause_s)
 
 
 def in_process(ctx: Context, pause_s: float) -> None:
-    with _Noted(ctx):
+    with Noted(ctx):
         time.sleep(pause_s)
 
 
 async def fails_twice(ctx: Context, pause_s: float) -> None:
-    with _Noted(ctx):
+    with Noted(ctx):
         await asyncio.sleep(pause_s)
         if ctx.attempt < 3:
             raise ValueError("not yet")
@@ -66,7 +66,7 @@ async def fails_twice(ctx: Context, pause_s: float) -> None:
 
 async def does_not_stop(ctx: Context, pause_s: float) -> None:
     """Go on for as long as the process does, the first time; then end."""
-    with _Noted(ctx):
+    with Noted(ctx):
         while ctx.fence == 1:
             try:
                 await asyncio.sleep(60)
@@ -91,7 +91,7 @@ class Tasks:
             "tick": task(name="tick")(on_loop),
             "command": scheduler.command("command", [sys.executable, "-I", "-S", evidence.__file__]),
         }
-        scheduler.listen(_hear)
+        scheduler.listen(hear)
 
     def bind(self, kind: str, pause_s: float) -> BoundJob[Any]:
         return self.by_name[kind].bind(str(pause_s) if kind == "command" else pause_s)
@@ -123,7 +123,7 @@ def _due(options: dict[str, Any]) -> int | None:
     return micros(options["run_at"]) if "run_at" in options else None
 
 
-def _hear(event: JobEvent) -> None:
+def hear(event: JobEvent) -> None:
     if event.after.is_terminal:
         evidence.note("recorded", job=event.job_id, task=event.task, status=event.after.value, at=event.at_us)
 
