@@ -6,14 +6,30 @@ later checkpoints then skip part of the log. It takes a commit *during* a checkp
 
 1. Whoever writes holds this lock from before BEGIN IMMEDIATE until after COMMIT or ROLLBACK; whoever
    checkpoints holds it meanwhile. Both happen on the writing connection only, whose automatic checkpoints
-   are off. Opening (which may run recovery) and closing (which may checkpoint) hold it too.
+   are off. Opening and closing hold it, too.
 2. Readers are opened read-only: they neither write nor checkpoint, not even when they close last.
 3. Hence no checkpoint ever overlaps a commit or another checkpoint, in whatever process, and the fault
    cannot happen, whatever the version. The lock is taken on every version, since a process with a sound
    SQLite may share the file with one that has not.
-4. The lock cannot cover other people's commits. A file with tables that are not ours is used with the
-   rollback journal on such versions, which does not have the fault, and refused when it is in WAL mode
-   already.
+
+Two steps need no lock of ours, since SQLite keeps everybody else out of them. A *close* checkpoints only
+under the exclusive lock on the database file, which nobody gets while another connection has the log open;
+so a close may go on when this lock cannot be had, and so may a stranger's. A *recovery* of the log's index,
+by whoever reads first after a crash, takes all locks of the log, and counts what has been copied into the
+database from nothing again: no checkpoint afterwards skips anything.
+
+*Kills.* The system frees this lock and SQLite's together when their holder dies, not before what it was
+writing is written. A commit that was cut short is not in the log as one; of a checkpoint that was cut short
+nothing counts as copied. A process that is *stopped* within a commit keeps the lock: the others wait, and
+then hear `StoreUnavailable`, until it goes on.
+
+*With a rollback journal* there is no log, and the fault does not exist. The lock is taken all the same: it
+keeps our own processes from SQLite's way of waiting, which sleeps up to a tenth of a second.
+
+*Others.* The lock cannot cover commits that are not ours. On versions with the fault, a file with tables
+that are not ours, or one in which jobs are submitted on callers' own connections, is used with the rollback
+journal, and refused when it is in WAL mode already. Whoever writes to a file of ours by hand, past Betimes
+and while it is in use, is on his own on such versions; looking does no harm.
 
 It is `flock` on a file beside the database: free at once when its holder dies, about two microseconds
 where nobody competes, and apart from the locks that SQLite itself keeps on the database file, which any
