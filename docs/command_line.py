@@ -11,6 +11,7 @@ from docs.docstrings import code, members, table
 
 from betimes.cli.exits import Exit
 from betimes.cli.main import betimes
+from betimes.cli.settings import SHARED
 
 HELP = (
     "`betimes COMMAND --help` says the same in a terminal, and `python -m betimes` is the same as `betimes`. "
@@ -33,13 +34,13 @@ def command_line() -> list[str]:
     """Write the parts of the page."""
     rows = [(code(each.value), each.name, members(Exit)[each.name]) for each in Exit]
     return [
-        *paragraphs(betimes.help or ""),
         HELP,
         "## Values",
         VALUES,
         "## Exit codes",
         table(("code", "name", "what it means"), rows),
         SIGNALS,
+        *described(("betimes",), betimes),
         *[part for names, command in commands(betimes, "betimes") for part in described(names, command)],
     ]
 
@@ -75,7 +76,7 @@ def row(option: click.Option, names: tuple[str, ...], context: click.Context) ->
     kind = "" if option.is_flag else f" {option.make_metavar(context)}"
     shown = option.show_default if isinstance(option.show_default, str) else option.default
     default = code(shown) if option.show_default else ""
-    variable = option.envvar
+    variable = f"BETIMES_{option.name.upper()}" if option.name in SHARED else option.envvar
     if variable is None and option.allow_from_autoenv:
         variable = "_".join([*names, option.name or ""]).upper().replace("-", "_")
     return code(f"{flags}{kind}"), default, code(variable) if variable else "", option.help or ""

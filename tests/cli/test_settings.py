@@ -42,7 +42,6 @@ def test_a_commands_table_gives_its_options_by_name(tmp_path: Path) -> None:
     dry-run = true
     queue = ["a", "b"]
     kind = "b"
-    app = "jobs.py"
     """
     assert defaults(text, tmp_path) == {
         "concurrency": 5,
@@ -50,7 +49,6 @@ def test_a_commands_table_gives_its_options_by_name(tmp_path: Path) -> None:
         "dry_run": True,
         "queue": ["a", "b"],
         "kind": "b",
-        "app": "jobs.py",
     }
 
 
@@ -73,6 +71,7 @@ def test_one_text_will_do_where_several_may_stand(tmp_path: Path) -> None:
         ),
         ("[tool.betimes.go]\nsecret = '5'", "unknown key 'secret'"),
         ("[tool.betimes.go]\nother = '5'", "unknown key 'other'"),
+        ("[tool.betimes.go]\napp = '5'", "unknown key 'app'"),
         ("[tool.betimes.go]\nconcurrency = 'many'", "concurrency in .* is 'many'; it is a whole number"),
         ("[tool.betimes.go]\nconcurrency = 2.5", r"is 2.5; it is a whole number"),
         ("[tool.betimes.go]\nconcurrency = true", "is True; it is a whole number"),
@@ -129,6 +128,25 @@ def test_flags_go_before_the_environment_and_that_before_the_file(app: Path, run
     ]
     listed = json.loads(run("job", "list", "--url", "jobs.db", "--json").stdout)
     assert {each["id"]: each["queue"] for each in listed} == dict(zip(ids, "abc", strict=True))
+
+
+def test_what_is_shared_may_stand_before_the_command_or_behind_it(app: Path, run: Run) -> None:
+    (app.parent / "pyproject.toml").write_text("[tool.betimes]\napp = 'nowhere'\nurl = 'none.db'")
+    environment = {"BETIMES_APP": "nowhere2", "BETIMES_URL": "none2.db"}
+    assert run("--app", "app.py", "submit", "add", "1", env=environment).exit_code == 0
+    for arguments in (
+        ("--url", "jobs.db", "job", "list"),
+        ("job", "list", "--url", "jobs.db"),
+        ("-u", "none3.db", "job", "list", "-u", "jobs.db"),
+        ("job", "list", "--app", "app.py"),  # written here, it is nearer than a store that is not
+    ):
+        assert len(json.loads(run(*arguments, "--json", env=environment).stdout)) == 1
+    worker = run("worker", "--app", "nowhere3", env=environment)
+    assert "there is no module 'nowhere3'" in worker.stderr
+    worker = run("--app", "nowhere3", "worker", "nowhere4", env=environment)
+    assert "there is no module 'nowhere4'" in worker.stderr
+    assert "nowhere2" in run("worker", env=environment).stderr
+    assert "there is no module 'nowhere'" in run("worker").stderr
 
 
 def test_a_file_that_is_named_there_counts_from_there(

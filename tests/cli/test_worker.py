@@ -144,6 +144,20 @@ def test_a_burst_takes_over_what_a_killed_one_has_left(app: Path, run: Run, star
     assert statuses(run) == {job: "completed"}
 
 
+def test_a_worker_that_ends_by_itself_is_no_success(app: Path, run: Run, started: Start) -> None:
+    app.write_text(
+        app.read_text()
+        + "\n@scheduler.task\nasync def harm() -> None:\n"
+        + "    [each.cancel() for each in asyncio.all_tasks() if each.get_name() == 'betimes-worker']\n"
+    )
+    submit(run, "app.harm")
+    for arguments in ((), ("--burst",)):
+        worker = started("worker", "app.py", *arguments)
+        assert worker.end() == Exit.NO
+        assert "the worker has ended by itself" in worker.stderr
+        submit(run, "app.harm")
+
+
 def test_a_program_with_its_own_logging_keeps_it(app: Path, started: Start) -> None:
     app.write_text(
         "import logging\nlogging.basicConfig(format='MINE %(message)s', level=20)\n" + app.read_text()

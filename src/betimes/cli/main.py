@@ -98,8 +98,10 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"auto_envvar_prefix": "BETIMES", "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="betimes", message="betimes %(version)s")
-def betimes() -> None:
+@click.version_option(package_name="betimes", message="betimes %(version)s", allow_from_autoenv=False)
+@click.option("-a", "--app", metavar="APP", allow_from_autoenv=False, help="As the command's own --app.")
+@click.option("-u", "--url", metavar="URL", allow_from_autoenv=False, help="As the command's own --url.")
+def betimes(**_shared: str | None) -> None:
     """Work done later, again, in order of importance.
 
     Settings come from flags, from the environment (BETIMES_APP, BETIMES_URL, BETIMES_WORKER_CONCURRENCY …),

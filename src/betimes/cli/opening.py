@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from betimes.cli.exits import Exit, Failure
 from betimes.cli.settings import shared_setting
@@ -21,17 +22,36 @@ _URL_HELP = "The store itself: a file, or its URL. Or BETIMES_URL, or url in [to
 
 
 def app_argument(fn: F) -> F:
-    """Give a command the argument APP, which settings may give instead."""
-    argument = click.argument(
-        "app", required=False, envvar="BETIMES_APP", default=shared_setting("app"), metavar="[APP]"
+    """Give a command the argument APP, which `--app` and settings may give instead."""
+    argument = click.argument("app", required=False, default=shared_setting("app"), metavar="[APP]")
+    option = click.option(
+        "-a",
+        "--app",
+        "other_app",
+        hidden=True,
+        expose_value=False,
+        allow_from_autoenv=False,
+        is_eager=True,
+        callback=_take_for_argument,
     )
-    return argument(fn)
+    return argument(option(fn))
+
+
+def _take_for_argument(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
+    """Have an option stand for the argument: it is what the argument is where none is written."""
+    if value is not None:
+        ctx.find_root().params["app"] = value
 
 
 def app_option(fn: F) -> F:
     """Give a command `--app`."""
     option = click.option(
-        "-a", "--app", envvar="BETIMES_APP", default=shared_setting("app"), metavar="APP", help=_APP_HELP
+        "-a",
+        "--app",
+        allow_from_autoenv=False,
+        default=shared_setting("app"),
+        metavar="APP",
+        help=_APP_HELP,
     )
     return option(fn)
 
@@ -39,7 +59,12 @@ def app_option(fn: F) -> F:
 def url_option(fn: F) -> F:
     """Give a command `--url`."""
     option = click.option(
-        "-u", "--url", envvar="BETIMES_URL", default=shared_setting("url"), metavar="URL", help=_URL_HELP
+        "-u",
+        "--url",
+        allow_from_autoenv=False,
+        default=shared_setting("url"),
+        metavar="URL",
+        help=_URL_HELP,
     )
     return option(fn)
 
@@ -69,7 +94,8 @@ def application(app: str | None) -> Scheduler:
 def target(app: str | None, url: str | None) -> Scheduler:
     """Return a scheduler for looking: of the store that `--url` names, or else the application's.
 
-    Where both are given, the store is what `--url` says: it is the nearer one.
+    Where both are given, the store is what `--url` says; unless only the application was written in the
+    command itself.
 
     Raises:
         click.UsageError: neither was named.
@@ -78,7 +104,7 @@ def target(app: str | None, url: str | None) -> Scheduler:
     """
     from betimes.operating import scheduler_of  # noqa: PLC0415 - `--help` does without
 
-    if url:
+    if url and not (app and _is_nearer()):
         scheduler = scheduler_of(url)
     elif app:
         scheduler = application(app)
@@ -94,6 +120,15 @@ def target(app: str | None, url: str | None) -> Scheduler:
             Exit.SETTINGS,
         )
     return scheduler
+
+
+def _is_nearer() -> bool:
+    """Say whether the application was written in the command itself, and the store was not."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None:
+        return False
+    app, url = (ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("app", "url"))
+    return app and not url
 
 
 def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]]) -> T:

@@ -12,6 +12,7 @@ name. What is unknown, or of the wrong kind, is refused: a setting that is read 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,14 +117,12 @@ def _defaults(path: Path, table: dict[str, Any], command: click.Command, title: 
 
 
 def _settable(command: click.Command) -> dict[str, click.Parameter]:
-    """Name what settings may give: options by their long names, and the application."""
+    """Name what a command's table may give: its options, by their long names; what is shared stands above."""
     found: dict[str, click.Parameter] = {}
     for param in command.params:
-        if isinstance(param, click.Option) and not param.hidden:
+        if isinstance(param, click.Option) and not param.hidden and param.name not in SHARED:
             longest = max((*param.opts, *param.secondary_opts), key=len)
             found[longest.lstrip("-").replace("-", "_")] = param
-        elif param.name in SHARED:
-            found[param.name] = param
     return found
 
 
@@ -174,18 +173,20 @@ def _wrong(path: Path, text: str) -> click.ClickException:
     return Failure(f"{path}: {text}", Exit.SETTINGS)
 
 
-def shared_setting(name: str) -> Callable[[], Any]:
-    """Return what finds the value of a key that holds for every command, for an option's default.
+def shared_setting(name: str) -> Callable[[], str | None]:
+    """Return what finds the value that holds for every command, for an option's default.
 
-    A file that it names counts from the folder of the settings, wherever below the command is typed in.
+    It stands before the command (`betimes --app jobs.py submit …`), in the environment, or in the settings,
+    in this order. A file that the settings name counts from their folder, wherever the command is typed in.
     """
 
-    def find() -> Any:
-        settings = click.get_current_context().find_root().obj
-        if not isinstance(settings, Settings) or name not in settings.values:
-            return None
-        text: str = settings.values[name]
-        folder = settings.path.parent
+    def find() -> str | None:
+        root = click.get_current_context().find_root()
+        text: str | None = root.params.get(name) or os.environ.get(f"BETIMES_{name.upper()}")
+        settings = root.obj
+        if text or not isinstance(settings, Settings) or name not in settings.values:
+            return text or None
+        text, folder = str(settings.values[name]), settings.path.parent
         if folder == Path.cwd():
             return text
         return _store_from(folder, text) if name == "url" else _app_from(folder, text)
