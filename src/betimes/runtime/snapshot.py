@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from betimes.core.job import JobStatus
 from betimes.core.worker_state import WorkerState
@@ -36,9 +37,9 @@ def snapshot(
         circuits_open: circuits that are open now.
         oldest_due_s: for how long the oldest claimable job has been due.
     """
-    counters, listeners = journal.counters, journal.listeners
     zombies = list(state.zombies.values()) if state else []
-    return Metrics(
+    return replace(
+        _counted(journal),
         ready=depths[JobStatus.READY],
         delayed=depths[JobStatus.DELAYED],
         blocked=depths[JobStatus.BLOCKED],
@@ -46,6 +47,21 @@ def snapshot(
         workers=settings.concurrency,
         in_flight=len(state.in_flight) if state else 0,
         peak_running=state.peak if state else 0,
+        circuits_open=circuits_open,
+        heap_size=heap[0],
+        heap_live=heap[1],
+        stuck_threads=sum(attempt.lane == "thread" for attempt in zombies),
+        stuck=len(zombies),
+        deadlocked=deadlocked,
+        oldest_due_s=oldest_due_s,
+        store_stalled_s=_since(journal.counters.turn_began),
+    )
+
+
+def _counted(journal: Journal) -> Metrics:
+    """Return what this process has counted."""
+    counters, listeners = journal.counters, journal.listeners
+    return Metrics(
         submitted=counters.submitted,
         completed=counters.ended[JobStatus.COMPLETED],
         failed=counters.ended[JobStatus.FAILED],
@@ -55,25 +71,17 @@ def snapshot(
         retries=counters.retries,
         retries_denied=counters.retries_denied,
         circuits_opened=counters.circuits_opened,
-        circuits_open=circuits_open,
         snoozes=counters.snoozes,
-        oldest_due_s=oldest_due_s,
         schedule_lag=counters.schedule_lag.summary(),
         run_time=counters.run_time.summary(),
-        heap_size=heap[0],
-        heap_live=heap[1],
         lost_leases=counters.lost_leases,
         stale_reports=counters.stale_reports,
         rescued=counters.rescued,
-        stuck_threads=sum(attempt.lane == "thread" for attempt in zombies),
-        stuck=len(zombies),
-        deadlocked=deadlocked,
         loop_stalls=counters.loop_stalls,
         longest_stall_s=counters.longest_stall_s,
         fires=counters.fires,
         skipped_fires=counters.skipped_fires,
         store_errors=counters.store_errors,
-        store_stalled_s=_since(counters.turn_began),
         events_dropped=listeners.dropped,
         listener_errors=listeners.errors,
     )
