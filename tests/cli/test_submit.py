@@ -119,7 +119,8 @@ def test_a_text_is_json_where_that_fits_and_else_itself(text: str, kind: Any, va
         ("one", int, "Expected `int`, got `str`"),
         ("1.5", int, "Expected `int`, got `float`"),
         ('["a"]', list[int], r"Expected `int`, got `str` - at `\$\[0\]`"),
-        ("maybe", bool, "Expected `bool`"),
+        ("maybe", bool, "Expected `bool`, got `str`"),
+        ("2026-03-01T9", datetime, "Invalid RFC3339 encoded datetime"),
     ],
 )
 def test_what_fits_neither_way_says_what_was_expected(text: str, kind: Any, message: str) -> None:

@@ -151,9 +151,17 @@ def read_text(text: str, kind: Any) -> Any:
         try:
             return read_json(text, kind)
         except Exception:
-            if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
-                raise
-            raise error from None
+            if _is_json(text):
+                raise error from None
+            raise
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text.encode(errors="surrogateescape"))
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def read_json(value: Any, kind: Any) -> Any:
