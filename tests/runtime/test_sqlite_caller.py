@@ -366,14 +366,29 @@ def test_a_store_that_is_not_open_here_is_refused(path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_file_that_was_put_in_the_place_of_ours_is_refused(path: Path, tmp_path: Path) -> None:
+    async def scene(store: SqliteStore) -> None:
+        with connected(path) as before:
+            with connected(tmp_path / "other.db", "CREATE TABLE other (name TEXT)"):
+                (tmp_path / "other.db").replace(path)
+            with connected(path) as after:
+                for conn in (before, after):
+                    with pytest.raises(StoreUnavailable) as caught:
+                        await store.submit_within(conn, [job("a")])
+                    assert caught.value.why == "replaced"
+
+    play(path, scene)
+
+
 # ------------------------------------------------------------------------------------------------ locks
 
 
 def test_whoever_is_locked_out_hears_what_to_do(path: Path) -> None:
     async def scene(store: SqliteStore) -> None:
         with connected(path, BEGUN, isolation_level=None), connected(path, timeout=0) as conn:
-            with pytest.raises(StoreUnavailable, match="roll back and run the transaction again"):
+            with pytest.raises(StoreUnavailable, match="roll back and run the transaction again") as caught:
                 await store.submit_within(conn, [job("a")])
+            assert caught.value.why == "locked"
             assert not conn.in_transaction
 
     play(path, scene)

@@ -211,7 +211,8 @@ def _told(error: sqlite3.Error, path: Path) -> BetimesError:
     if primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
             f"{path} is locked by another connection, or has changed since your transaction read it: roll "
-            f"back and run the transaction again, from BEGIN IMMEDIATE on ({error})"
+            f"back and run the transaction again, from BEGIN IMMEDIATE on ({error})",
+            why="locked",
         )
     return cast("BetimesError", translated(error, path))
 

@@ -125,14 +125,16 @@ class Door(Store):
         writer, self._writer = self._writer, None
         if os.getpid() != self._pid:
             return  # a forked child has neither the threads nor the locks
-        if writer is not None and writer.is_replaced:
+        is_replaced = writer is not None and writer.is_replaced
+        if writer is not None and is_replaced:
             # Who closes last deletes the log by its name, and another file may go by that name now. The
             # reader closes without a trace, so it is the one to be last.
             await writer.close()
         if reader is not None:
             await reader.close()
         if writer is not None:
-            await writer.close()
+            if not is_replaced:
+                await writer.close()
         elif reader is not None and self._leaves_no_log:
             tidy(self._where)
 

@@ -28,6 +28,7 @@ from betimes.ports import (
 )
 from betimes.stores.sqlite import control, firing, leases, logs, rekeying, rules
 from betimes.stores.sqlite.arrivals import is_plain
+from betimes.stores.sqlite.batch import replaced
 from betimes.stores.sqlite.caller import Ground, submit_within
 from betimes.stores.sqlite.copying import copy_file
 from betimes.stores.sqlite.door import Door
@@ -84,7 +85,8 @@ class SqliteStore(Door):
         self, conn: object, jobs: Sequence[Job], *, terms: Sequence[GateTerms] = ()
     ) -> Joined:
         """Keep new jobs if and when the transaction of an `sqlite3.Connection` commits."""
-        self._open_writer()  # that is, refuse unless the file is open in this process
+        if self._open_writer().is_replaced:  # what is written to a file without a name is lost
+            raise replaced(self._where.path)
         ground = Ground(path=self._where.path, clock=self._clock, specs=self._specs)
         return submit_within(conn, jobs, terms, ground)
 
