@@ -129,7 +129,8 @@ class RunningCommand:
             stdout_truncated=out.is_truncated,
             stderr_truncated=err.is_truncated,
         )
-        return line.failure(result, end_in_words(how.code)) or result
+        which = f" (pid {how.pid})" if how.code < 0 else ""
+        return line.failure(result, end_in_words(how.code) + which) or result
 
 
 class CommandExecutor(Executor):

@@ -69,10 +69,12 @@ class Exit:
         code: its exit code; minus the signal's number if a signal killed it; None: not known, since it was
             never started, or since somebody else in this process has reaped it.
         error: why it could not be started (no such program, too many open files, …); None: it was.
+        pid: which process it was; None: it was never started.
     """
 
     code: int | None = None
     error: Exception | None = None
+    pid: int | None = None
 
 
 class Spawned:
@@ -189,7 +191,7 @@ class Spawned:
                 self._guard.discard(child.pid)
             self._is_reaped = True
             code = child.wait()
-        return Exit(code=code if is_ours else None)
+        return Exit(code=code if is_ours else None, pid=child.pid)
 
     # --- on the loop
 

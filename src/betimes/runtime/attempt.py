@@ -14,7 +14,7 @@ from betimes.core.outcome import HOPELESS, AskedToCancel, AskedToSnooze, Outcome
 from betimes.core.remote import Answer, Call, Returned, Threw, WantsCancel, WantsSnooze
 from betimes.core.retry import class_name
 from betimes.core.task import TaskDefinition
-from betimes.errors import JobTimedOut, ProcessDied
+from betimes.errors import CommandFailed, JobTimedOut, ProcessDied
 from betimes.ports import Report
 from betimes.runtime.context import Context, current_attempt
 from betimes.runtime.logbook import LogBook
@@ -111,6 +111,8 @@ class Attempt(Report):
 
     def raised(self, error: BaseException) -> Outcome:
         """Turn an exception into an outcome that keeps nothing of it alive."""
+        if isinstance(error, CommandFailed) and (error.exit_code or 0) < 0:
+            self._tell_of_death(str(error).partition(";")[0])  # without its stderr, which is in the job's log
         return self._may_snooze(outcome_of(error, self.task.policy_of(self.job.spec), self.number))
 
     def _may_snooze(self, outcome: Outcome) -> Outcome:

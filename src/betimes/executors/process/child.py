@@ -104,7 +104,6 @@ class Child:
         self.is_ready = self.is_leaving = False
         self.doomed: Entry | None = None
         self.served = 0
-        self._pid: int | None = None
         self._outbox = Outbox(channel, loop)
         self._frames = FrameReader()
         self._is_garbled = False
@@ -218,7 +217,6 @@ class Child:
             ended.append(entry)
         elif type(message) is Ready:
             self.is_ready = True
-            self._pid = self.process.pid  # for its story: whoever is reaped has none
             self._patience.cancel()
             for printed in self._printed:
                 printed.is_early = False
@@ -246,7 +244,7 @@ class Child:
 
     def _story(self, how: Exit) -> str:
         words = _GARBLED if self._is_garbled else in_words(how)
-        process = f"the process that ran the job (pid {self._pid})"
+        process = f"the process that ran the job (pid {how.pid})"
         if self.doomed is not None:
             return f"{process} was told to stop, and {words}"
         return f"{process} died: {words}"
