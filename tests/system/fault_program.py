@@ -9,11 +9,11 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.system.boundaries import Boundaries
-from tests.system.fault_tasks import GRID, Tasks, i_am, names
+from tests.system.fault_tasks import GRID, After, OverlapPolicy, Tasks, i_am, names
 
 from betimes import Scheduler
 
@@ -28,6 +28,7 @@ class Options:
         fatal: the number of the boundary at which it dies; 0: at none.
         into_s: how much later.
         for_s: how long the schedule goes on, in seconds; 0: there is none.
+        tick_s, overlap, after: how long its runs take, and the options of the same names.
         jobs: how many jobs to submit.
         pace_s: how long to wait between them.
         pause_s: how long each of them takes.
@@ -40,6 +41,9 @@ class Options:
     fatal: int = 0
     into_s: float = 0.0
     for_s: float = 0.0
+    tick_s: float = 0.0
+    overlap: OverlapPolicy = "allow"
+    after: After = "start"
     jobs: int = 8
     pace_s: float = 0.0
     pause_s: float = 0.01
@@ -47,6 +51,10 @@ class Options:
     stubborn: int = 0
     drain: str = "5s"
     lease: str = "30s"
+
+
+async def keep_grid(tasks: Tasks, options: Options) -> None:
+    await tasks.keep_grid(options.for_s, pause_s=options.tick_s, overlap=options.overlap, after=options.after)
 
 
 def say(word: str) -> None:
@@ -70,7 +78,7 @@ async def work_to_the_end(scheduler: Scheduler, tasks: Tasks, options: Options) 
     async with scheduler:
         if options.jobs:
             await submit_all(tasks, options)
-        await tasks.keep_grid(options.for_s)
+        await keep_grid(tasks, options)
         await scheduler.drain()
         while (await scheduler.schedule(GRID)).next_fire_at is not None:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.02)
@@ -80,9 +88,10 @@ async def work_to_the_end(scheduler: Scheduler, tasks: Tasks, options: Options) 
 async def submit_only(scheduler: Scheduler, tasks: Tasks, options: Options) -> None:
     async with scheduler.client():
         if options.for_s:
-            await tasks.keep_grid(options.for_s)
+            await keep_grid(tasks, options)
         say("begun")
-        await submit_all(tasks, options)
+        if options.jobs:
+            await submit_all(tasks, options)
         for number in range(options.stubborn):
             await tasks.submit("stubborn", f"{options.name}stubborn-{number}", 0.0)
 
@@ -102,7 +111,10 @@ def main() -> None:
     elif role == "submit":
         asyncio.run(submit_only(scheduler, tasks, options))
     else:
-        say("begun")
+        if role == "tick":
+            asyncio.run(submit_only(scheduler, tasks, replace(options, jobs=0)))
+        else:
+            say("begun")
         scheduler.run(drain=options.drain)
     say("over")
 

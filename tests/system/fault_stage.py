@@ -112,13 +112,17 @@ class FaultStage:
         assert len(found) == len(jobs), "an id has several versions"
         return Final(jobs=found, fires=fires), rules(grid)
 
+    def everything(self) -> tuple[Final, Rules]:
+        """Read everything there is through the public interface, and what it was promised."""
+        return asyncio.run(self._read())
+
     def final(self) -> Final:
-        """Read everything there is through the public interface."""
-        return asyncio.run(self._read())[0]
+        """Read everything there is."""
+        return self.everything()[0]
 
     def judge(self) -> Verdict:
         """See that nothing was lost, repeated without a cause, too early, or too much; and the file sound."""
-        final, promised = asyncio.run(self._read())
+        final, promised = self.everything()
         verdict = check(self.entries(), final, promised)
         assert verdict.violations == [], verdict.violations
         with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as sql:

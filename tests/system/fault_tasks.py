@@ -9,13 +9,16 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tests.system import evidence
 from tests.system.checker import Grid, Rules
 from tests.system.evidence import micros
 
 from betimes import BoundJob, Context, JobEvent, Limit, RetryPolicy, ScheduleInfo, Scheduler, Task, every
+
+OverlapPolicy = Literal["skip", "queue_one", "replace", "allow"]
+After = Literal["start", "finish"]
 
 GRID = "grid"
 PERIOD_S = 0.2
@@ -103,18 +106,20 @@ class Tasks:
         evidence.note("kept", job=job.id, task=kind, key=key, due=_due(options))
         return job.id
 
-    async def keep_grid(self, for_s: float) -> None:
+    async def keep_grid(
+        self, for_s: float, *, pause_s: float = 0.0, overlap: OverlapPolicy = "allow", after: After = "start"
+    ) -> None:
         """Keep the schedule, which ends by itself; each of its instants makes a job, however late."""
         begins = datetime.fromtimestamp(time.time() + 0.1, UTC)
         await self.scheduler.add_schedule(
             GRID,
-            self.bind("tick", 0.0),
-            every(PERIOD_S),
+            self.bind("tick", pause_s),
+            every(PERIOD_S, after=after),
             start=begins,
             end=begins + timedelta(seconds=for_s),
             missed="all",
             max_catchup=1000,
-            overlap="allow",
+            overlap=overlap,
             on_conflict="keep",
         )
 
