@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,25 @@ async def somebody_else(folder: Path) -> None:
         await other.submit([job("enough-room")])
 
 
+async def within_a_transaction(folder: Path) -> None:
+    """Nor does a caller's own transaction take the room that was given up for what runs."""
+    ballast = Ballast(folder)
+    async with opened(folder, "delete") as store:
+        await store.register(WORKER)
+        await store.submit([job(f"job-{number}") for number in range(50)])
+        ballast.load()
+        await finish(store, await claim(store, 50))
+        with closing(sqlite3.connect(folder / "jobs.db", isolation_level=None)) as conn:
+            conn.execute("BEGIN IMMEDIATE")
+            await refused(store.submit_within(conn, [job("too-much")]))
+            conn.execute("ROLLBACK")
+            ballast.drop()
+            conn.execute("BEGIN IMMEDIATE")
+            await store.submit_within(conn, [job("enough-room")])
+            conn.execute("COMMIT")
+        assert await store.find("enough-room") is not None
+
+
 async def opening(folder: Path) -> None:
     """A worker that starts on a full disk finishes what is there."""
     ballast = Ballast(folder)
@@ -269,6 +289,7 @@ SCENES: dict[str, Callable[[Path], Awaitable[None]]] = {
     "all-but-submits-rollback": lambda folder: all_but_submits(folder, "delete"),
     "a-long-log": a_long_log,
     "somebody-else": somebody_else,
+    "within-a-transaction": within_a_transaction,
     "opening": opening,
     "running-work": running_work,
     "not-even-the-reserve": not_even_the_reserve,

@@ -93,6 +93,15 @@ def is_disk_full(database: Path) -> bool:
         return False
 
 
+def no_room(database: Path, *, free: int, needed: int) -> StoreUnavailable:
+    """Return what to raise when there is no room for new jobs."""
+    return StoreUnavailable(
+        f"{database} takes no new jobs: its disk is full ({_size(free)} free, {_size(needed)} are needed, "
+        "and more for the jobs). Make room; what runs is recorded meanwhile",
+        why="full",
+    )
+
+
 class Room:
     """Watches over the room of one database, on behalf of its writer; it says each change once.
 
@@ -133,11 +142,7 @@ class Room:
             needed = owed_bytes()
         else:
             return None
-        return StoreUnavailable(
-            f"{self._database} takes no new jobs: its disk is full ({_size(free)} free, {_size(needed)} are "
-            "needed, and more for the jobs). Make room; what runs is recorded meanwhile",
-            why="full",
-        )
+        return no_room(self._database, free=free, needed=needed)
 
     def fill(self) -> None:
         """Fill the reserve, if it is not there and there is room."""

@@ -34,6 +34,7 @@ from betimes.stores.sqlite.copying import copy_file
 from betimes.stores.sqlite.door import Door
 from betimes.stores.sqlite.exchange import exchange
 from betimes.stores.sqlite.operation import Operation
+from betimes.stores.sqlite.room import no_room
 from betimes.stores.sqlite.submission import Submission
 from betimes.stores.sqlite.turn import Turn
 
@@ -87,6 +88,9 @@ class SqliteStore(Door):
         """Keep new jobs if and when the transaction of an `sqlite3.Connection` commits."""
         if self._open_writer().is_replaced:  # what is written to a file without a name is lost
             raise replaced(self._where.path)
+        disk = self.disk()
+        if disk.is_full:
+            raise no_room(self._where.path, free=disk.free_bytes, needed=2 * disk.wanted_bytes)
         ground = Ground(path=self._where.path, clock=self._clock, specs=self._specs)
         return submit_within(conn, jobs, terms, ground)
 
