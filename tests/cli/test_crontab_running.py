@@ -214,7 +214,8 @@ def test_reboot_runs_once_in_each_boot(place: Place) -> None:
     assert sorted(start()) == ["a", "a", "new"]
 
 
-def test_a_store_that_cannot_be_reached_is_tried_again(place: Place) -> None:
+@pytest.mark.parametrize("call", ["remove_schedule", "save_schedule"])
+def test_a_store_that_cannot_be_reached_is_tried_again(place: Place, call: str) -> None:
     clock = place.on_virtual_time(datetime(2030, 1, 1, tzinfo=UTC))
     place.write('0 * * * * echo a >> "$SAID"\n')
 
@@ -228,7 +229,7 @@ def test_a_store_that_cannot_be_reached_is_tried_again(place: Place) -> None:
             raise StoreUnavailable("it is away")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scheduler._store, "remove_schedule", refuse)
+            patch.setattr(scheduler._store, call, refuse)
             await pass_time(10)
         assert asked > 2
         assert "the store cannot be reached, it is tried again: it is away" in place.log
