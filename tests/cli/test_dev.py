@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 from click.testing import Result
-from tests.cli.processes import Program
+from tests.cli.processes import WAIT_S, Program
 
 from betimes.cli.exits import Exit
-from betimes.cli.watching import MOST_FILES, changed, folders_of, stamps_of
+from betimes.cli.watching import MOST_FILES, changed, places_of, stamps_of
+from betimes.clock import monotonic_s
 
 Run = Callable[..., Result]
 Start = Callable[..., Program]
@@ -33,6 +36,14 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+def wait_until_gone(pid: int) -> None:
+    """Wait until a process is no more: it closes its outputs somewhat earlier."""
+    until, pause = monotonic_s() + WAIT_S, threading.Event()
+    while not is_gone(pid):
+        assert monotonic_s() < until, f"process {pid} goes on"
+        pause.wait(0.01)
+
+
 def test_a_change_begins_the_worker_anew_with_the_new_code(app: Path, run: Run, started: Start) -> None:
     dev = started("dev", "app.py")
     dev.wait_for(RUNS)
@@ -46,8 +57,8 @@ def test_a_change_begins_the_worker_anew_with_the_new_code(app: Path, run: Run, 
     assert dev.end() == 0
     first, second = worker_pids(dev)
     assert first != second
-    assert is_gone(first)
-    assert is_gone(second)
+    wait_until_gone(first)
+    wait_until_gone(second)
 
 
 def test_a_program_that_cannot_be_imported_is_tried_again_after_the_next_change(
@@ -89,7 +100,7 @@ def test_a_second_signal_ends_both_at_once(app: Path, run: Run, started: Start) 
     dev.wait_for("the next signal ends at once")
     dev.signal(signal.SIGINT)
     assert dev.end() == Exit.INTERRUPTED
-    assert is_gone(worker_pids(dev)[0])
+    wait_until_gone(worker_pids(dev)[0])
 
 
 def test_the_worker_does_not_outlive_it(app: Path, started: Start) -> None:
@@ -100,7 +111,7 @@ def test_the_worker_does_not_outlive_it(app: Path, started: Start) -> None:
     dev.process.wait()
     # Its outputs are those of the worker, too: they end with it.
     assert dev.end() == -signal.SIGKILL
-    assert is_gone(pid)
+    wait_until_gone(pid)
 
 
 def test_without_an_application_there_is_nothing_to_watch(run: Run) -> None:
@@ -142,6 +153,7 @@ def test_what_has_come_gone_or_changed(folder: Path) -> None:
 
 
 def test_a_program_is_watched_where_it_is_imported_from(folder: Path) -> None:
-    assert folders_of("sub/jobs.py:scheduler") == [folder / "sub"]
-    assert folders_of("nowhere:scheduler") == [folder]
-    assert folders_of("click") == [folder, Path(click.__file__).parent]
+    assert places_of("sub/jobs.py:scheduler") == [folder / "sub"]
+    assert places_of("nowhere:scheduler") == [folder]
+    assert places_of("click") == [folder, Path(click.__file__).parent]
+    assert places_of("this") == [folder, Path(statistics.__file__).parent / "this.py"]

@@ -14,7 +14,7 @@ from betimes.cli.exits import Exit, Failure
 from betimes.cli.ids import whole_id
 from betimes.cli.opening import application, as_client
 from betimes.cli.output import show_json
-from betimes.cli.progress import progress
+from betimes.cli.progress import bar
 from betimes.core.priority import Priority
 from betimes.errors import ConfigurationError, JobCancelled, JobFailed, JobTimedOut
 from betimes.handles import JobHandle
@@ -207,12 +207,13 @@ def submit_lines(asked: Asked) -> None:
         jobs = bound
         if asked.depends_on:
             jobs = _bind_all(asked.submitter(await asked.whole()), lines)
-        chunks = [jobs[start : start + AT_ONCE] for start in range(0, len(jobs), AT_ONCE)]
-        for chunk in progress(chunks, "Submitting"):
-            made = [job.id for job in await scheduler.submit_many(chunk)]
-            ids.extend(made)
-            if not asked.as_json:
-                click.echo("\n".join(made))
+        with bar("Submitting", len(jobs)) as advance:
+            for start in range(0, len(jobs), AT_ONCE):
+                made = [job.id for job in await scheduler.submit_many(jobs[start : start + AT_ONCE])]
+                ids.extend(made)
+                advance(len(made))
+                if not asked.as_json:
+                    click.echo("\n".join(made))
 
     try:
         as_client(asked.scheduler, go)

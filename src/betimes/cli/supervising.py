@@ -17,7 +17,7 @@ from typing import Any
 
 from betimes.blocking import run_on_own_loop
 from betimes.cli.exits import Exit, Failure
-from betimes.cli.watching import MOST_FILES, Stamps, changed, folders_of, stamps_of
+from betimes.cli.watching import MOST_FILES, Stamps, changed, places_of, stamps_of
 from betimes.cli.working import log_to_stderr
 from betimes.core.wording import listed
 
@@ -115,7 +115,7 @@ def supervise(app: str, options: Sequence[str], watch: Sequence[Path]) -> None:
         Failure: a second signal has ended it at once.
     """
     log_to_stderr("info")
-    places = [*folders_of(app), *watch]
+    places = [*places_of(app), *watch]
     files = len(stamps_of(places))
     folders = listed([str(each) for each in places])
     _log.info("watching %d Python files in %s", files, folders)

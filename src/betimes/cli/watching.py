@@ -19,29 +19,31 @@ Stamps: TypeAlias = Mapping[Path, tuple[int, int]]
 """Each file's last change, in nanoseconds, and its size."""
 
 
-def folders_of(app: str) -> list[Path]:
-    """Return where a program is imported from: a file's folder, or a module's and the working directory.
+def places_of(app: str) -> list[Path]:
+    """Return where a program is imported from: a file's folder, or the working directory for a module.
 
-    Nothing of the program is imported.
+    A package or module that is elsewhere stands there, too. Nothing of the program is imported.
     """
     place = app.strip().partition(":")[0]
     if place.endswith(".py") or "/" in place:
         return [Path(place).resolve().parent]
-    folders = [Path.cwd()]
-    package = _folder_of(place.partition(".")[0])
-    if package is not None and not package.is_relative_to(folders[0]):
-        folders.append(package)
-    return folders
+    places = [Path.cwd()]
+    found = _place_of(place.partition(".")[0])
+    if found is not None and not found.is_relative_to(places[0]):
+        places.append(found)
+    return places
 
 
-def _folder_of(module: str) -> Path | None:
-    """Return the folder of a package at the top, or the one a module stands in."""
+def _place_of(module: str) -> Path | None:
+    """Return the folder of a package at the top, or the file of a module."""
     lead_with(str(Path.cwd()))
     try:
         spec = find_spec(module)
     except (ImportError, ValueError):
         return None
-    return None if spec is None or not spec.has_location or spec.origin is None else Path(spec.origin).parent
+    if spec is None or not spec.has_location or spec.origin is None:
+        return None
+    return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
 
 
 def stamps_of(places: Sequence[Path]) -> Stamps:
