@@ -68,16 +68,19 @@ def disk_facts(database: Path, *, reserve_bytes: int = RESERVE_BYTES) -> DiskFac
     """
     disk = os.statvfs(database.parent)
     total = disk.f_blocks * disk.f_frsize
-    # What a file system keeps for the administrator is the administrator's to use.
-    blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
     wanted = min(reserve_bytes, total // SMALLEST_PART)
     found = 0
     if wanted:
         with suppress(FileNotFoundError):
             found = reserve_of(database).stat().st_size
     return DiskFacts(
-        free_bytes=blocks * disk.f_frsize, total_bytes=total, reserve_bytes=found, wanted_bytes=wanted
+        free_bytes=_free_bytes(disk), total_bytes=total, reserve_bytes=found, wanted_bytes=wanted
     )
+
+
+def _free_bytes(disk: os.statvfs_result) -> int:
+    # What a file system keeps for the administrator is the administrator's to use.
+    return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize
 
 
 def reserve_of(database: Path) -> Path:
@@ -116,6 +119,7 @@ class Room:
     def __init__(self, database: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         """Look at nothing yet."""
         self._database = database
+        self._folder = str(database.parent)
         self._reserve_bytes = reserve_bytes
         self.is_scarce = False
 
@@ -130,11 +134,13 @@ class Room:
             owed_bytes: tells by how much the database will grow at the next checkpoint.
         """
         try:
+            if not self.is_scarce and _free_bytes(os.statvfs(self._folder)) >= ROOMY_BYTES:
+                return None
             facts = self.facts()
         except OSError:
             return None  # the folder is gone: the write itself says so
         free = facts.free_bytes
-        if not facts.wanted_bytes or (free >= ROOMY_BYTES and not self.is_scarce):
+        if not facts.wanted_bytes:
             return None
         if not self._fill(facts):
             needed = 2 * facts.wanted_bytes
