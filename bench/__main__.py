@@ -9,10 +9,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import conditions, memory, report, restraint, schedules, sqlite
+from bench import conditions, files, memory, report, restraint, schedules, sqlite
 from bench.harness import ROOT, Measured, Plan, Row, RunFailed, measure
 
-ROWS = {row.name: row for row in (*memory.ROWS, *sqlite.ROWS, *schedules.ROWS, *restraint.ROWS)}
+ROWS = {row.name: row for row in (*memory.ROWS, *sqlite.ROWS, *schedules.ROWS, *restraint.ROWS, *files.ROWS)}
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 
 

@@ -49,6 +49,10 @@ class Latencies:
         """Take the instant at which a job's code runs."""
         self._started[number] = time.perf_counter_ns()
 
+    def started_at(self, number: int, instant_ns: int) -> None:
+        """Take the instant at which another process says that a job's code ran."""
+        self._started[number] = instant_ns
+
     def has_started(self, number: int) -> bool:
         """Whether a job's code has run."""
         return self._started[number] != NOT_YET

@@ -12,7 +12,12 @@ from bench.harness import Contender, Measured, Target
 BEGIN = "<!-- measured {part}: begin (written by `python -m bench --write-docs {part}`) -->"
 END = "<!-- measured {part}: end -->"
 
-PARTS = {"jobs": ("memory", "sqlite"), "schedules": ("schedules",), "restraint": ("restraint",)}
+PARTS = {
+    "jobs": ("memory", "sqlite"),
+    "schedules": ("schedules",),
+    "restraint": ("restraint",),
+    "files": ("files",),
+}
 """The parts of the document that are written each by itself, and the sections in each."""
 
 SECTIONS = {
@@ -20,6 +25,7 @@ SECTIONS = {
     "sqlite": "Durable, on a SQLite file",
     "schedules": "Schedules",
     "restraint": "Power and restraint",
+    "files": "Files with a rollback journal or with several processes, and starting from a shell",
 }
 HEAD = (
     "| who | median (least–greatest) | Betimes against it | target | |",

@@ -1,4 +1,4 @@
-"""Bare statements on the very tables that Betimes uses, WAL, synchronous=FULL; a thread with group commit.
+"""Bare statements on the very tables that Betimes uses, synchronous=FULL; a thread with group commit.
 
 The tables are those of a store that Betimes made, with one of its rows as the pattern for new ones, so that
 rows and indexes are the same. Nothing is decided and nothing checked.
@@ -42,7 +42,7 @@ class RawFile:
         self.sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self.sql.execute("PRAGMA synchronous = FULL")
         self.sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        assert self.sql.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert self.sql.execute("PRAGMA journal_mode").fetchone() in {("wal",), ("delete",)}
         self._numbers = itertools.count(FAR)
         pattern = self._pattern()
         self._queue = (pattern["queue"], pattern["lane"])

@@ -8,15 +8,15 @@ from typing import Any
 
 from bench.clockwork import DURABLE_IDLE_S, Latencies, Stopwatch, pace
 from bench.limits.raw_file import GroupWriter, RawFile
-from bench.ours.durable import FILE, fill
+from bench.ours.durable import FILE, WAL, fill
 
 AT_ONCE = 100
 
 
-def submits(jobs: int, callers: int, folder: Path) -> dict[str, float]:
+def submits(jobs: int, callers: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     """Insert one row a call from many coroutines, through a writer thread with group commit."""
 
-    file = _file(folder)
+    file = _file(folder, journal)
 
     async def main() -> dict[str, float]:
         writer = GroupWriter(file)
@@ -41,9 +41,9 @@ def submits_one_by_one(jobs: int, folder: Path) -> dict[str, float]:
     return bulk(jobs, 1, folder)
 
 
-def bulk(jobs: int, batch: int, folder: Path) -> dict[str, float]:
+def bulk(jobs: int, batch: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     """Insert so many rows a transaction, in the calling thread."""
-    file = _file(folder)
+    file = _file(folder, journal)
 
     def insert(number: int) -> None:
         for _ in range(0, number, batch):
@@ -59,7 +59,13 @@ def bulk(jobs: int, batch: int, folder: Path) -> dict[str, float]:
 
 
 def drain(
-    jobs: int, *, together: bool, alone: bool = False, folder: Path, shared: Path | None = None
+    jobs: int,
+    *,
+    together: bool,
+    folder: Path,
+    alone: bool = False,
+    shared: Path | None = None,
+    journal: str = WAL,
 ) -> dict[str, float]:
     """Claim 100 and finish 100, in turns, until so many jobs have been finished.
 
@@ -69,11 +75,12 @@ def drain(
         folder: where the file of a run is made.
         alone: leave `shared` alone.
         shared: a folder with a file that is filled already.
+        journal: the journal mode of the file.
     """
     if alone:
         shared = None
     if shared is None:
-        fill(jobs, folder)
+        fill(jobs, folder, journal)
     file = RawFile((shared or folder) / FILE)
     sql = file.sql
     watch = Stopwatch()
@@ -94,13 +101,13 @@ def drain(
     return watch.figures(jobs)
 
 
-def starts(jobs: int, folder: Path, per_second: int | None = None) -> dict[str, float]:
+def starts(jobs: int, folder: Path, per_second: int | None = None, journal: str = WAL) -> dict[str, float]:
     """Insert a row, commit, wake, claim it, commit, start a task: at a fixed rate, or one by one.
 
     Each commit is made in the writer thread, which takes what has gathered in one.
     """
     latencies = Latencies(jobs)
-    file = _file(folder)
+    file = _file(folder, journal)
 
     async def main() -> dict[str, float]:
         worker = _Worker(file, latencies)
@@ -149,9 +156,9 @@ class _Worker:
         self._wake.set()
 
 
-def _file(folder: Path) -> RawFile:
+def _file(folder: Path, journal: str) -> RawFile:
     """Make a file without a job to run: its only one, the pattern, is taken."""
-    fill(1, folder)
+    fill(1, folder, journal)
     file = RawFile(folder / FILE)
     file.claim(1)
     return file

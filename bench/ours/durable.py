@@ -1,4 +1,4 @@
-"""Betimes on a SQLite file of its own: WAL, synchronous=FULL, as it comes."""
+"""Betimes on a SQLite file of its own: synchronous=FULL, as it comes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from betimes import Scheduler
 from betimes.tasks import Task
 
 FILE = "jobs.db"
+WAL = "wal"
 QUEUE = "default"
 AT_ONCE = 1_000
 IN_FLIGHT = 100
@@ -19,8 +20,8 @@ LOOK_S = 0.003
 class _Program:
     """A scheduler on a file, and its task, which counts how often it ran."""
 
-    def __init__(self, folder: Path, *, concurrency: int = IN_FLIGHT) -> None:
-        self.scheduler = Scheduler(folder / FILE, concurrency=concurrency)
+    def __init__(self, folder: Path, *, concurrency: int = IN_FLIGHT, journal: str = WAL) -> None:
+        self.scheduler = Scheduler(url_of(folder, journal), concurrency=concurrency)
         self.ran = 0
 
         @self.scheduler.task(name="noop", retry=3)
@@ -34,11 +35,16 @@ class _Program:
             await self.scheduler.submit_many([self.noop.bind() for _ in range(min(batch, jobs - start))])
 
 
-def fill(jobs: int, folder: Path) -> dict[str, float]:
+def url_of(folder: Path, journal: str) -> str:
+    """Name the file of a run, in one of the two journal modes."""
+    return f"sqlite:///{folder / FILE}?journal={journal}"
+
+
+def fill(jobs: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     """Make a file with so many jobs that are ready."""
 
     async def main() -> dict[str, float]:
-        program = _Program(folder)
+        program = _Program(folder, journal=journal)
         async with program.scheduler.client():
             watch = Stopwatch()
             await program.submit_many(jobs, AT_ONCE)
@@ -52,11 +58,11 @@ def fill_shared(jobs: int, shared: Path) -> dict[str, float]:
     return fill(jobs, shared)
 
 
-def submits(jobs: int, callers: int, folder: Path) -> dict[str, float]:
+def submits(jobs: int, callers: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     """Submit one job a call, from so many coroutines; nothing runs them here."""
 
     async def main() -> dict[str, float]:
-        program = _Program(folder)
+        program = _Program(folder, journal=journal)
 
         async def caller(number: int) -> None:
             for _ in range(number):
@@ -77,11 +83,11 @@ def submits(jobs: int, callers: int, folder: Path) -> dict[str, float]:
     return asyncio.run(main())
 
 
-def bulk(jobs: int, batch: int, folder: Path) -> dict[str, float]:
+def bulk(jobs: int, batch: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     """Submit so many jobs a call."""
 
     async def main() -> dict[str, float]:
-        program = _Program(folder)
+        program = _Program(folder, journal=journal)
         async with program.scheduler.client():
             await program.submit_many(batch * 2, batch)
             watch = Stopwatch()
@@ -92,7 +98,13 @@ def bulk(jobs: int, batch: int, folder: Path) -> dict[str, float]:
 
 
 def drain(
-    jobs: int, folder: Path, *, concurrency: int = IN_FLIGHT, alone: bool = False, shared: Path | None = None
+    jobs: int,
+    folder: Path,
+    *,
+    concurrency: int = IN_FLIGHT,
+    alone: bool = False,
+    shared: Path | None = None,
+    journal: str = WAL,
 ) -> dict[str, float]:
     """Run jobs that a file holds, until so many have been finished and recorded.
 
@@ -102,14 +114,15 @@ def drain(
         folder: where the file of a run is made.
         alone: leave `shared` alone.
         shared: a folder with a file that is filled already, with more jobs than these.
+        journal: the journal mode of the file.
     """
     if alone:
         shared = None
     if shared is None:
-        fill(jobs, folder)
+        fill(jobs, folder, journal)
 
     async def main() -> dict[str, float]:
-        program = _Program(shared or folder, concurrency=concurrency)
+        program = _Program(shared or folder, concurrency=concurrency, journal=journal)
         scheduler = program.scheduler
         async with scheduler.client():
             await scheduler.pause_queue(QUEUE)
@@ -133,12 +146,12 @@ def drain(
     return asyncio.run(main())
 
 
-def starts(jobs: int, folder: Path, per_second: int | None = None) -> dict[str, float]:
+def starts(jobs: int, folder: Path, per_second: int | None = None, journal: str = WAL) -> dict[str, float]:
     """Submit at a fixed rate, or one job at a time, to a scheduler that runs them in the same process."""
     latencies = Latencies(jobs)
 
     async def main() -> dict[str, float]:
-        scheduler = Scheduler(folder / FILE, concurrency=IN_FLIGHT)
+        scheduler = Scheduler(url_of(folder, journal), concurrency=IN_FLIGHT)
 
         @scheduler.task(name="job", retry=3)
         async def job(number: int) -> None:
