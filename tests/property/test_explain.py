@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -19,9 +22,10 @@ from betimes.core.limits import GateKind, GateTerms
 from betimes.core.reason import ReasonCode
 from betimes.core.situation import Here, Occupant
 from betimes.errors import BetimesError
-from betimes.ports import ClaimRequest, Report, WorkerInfo
+from betimes.ports import ClaimRequest, Report, Store, WorkerInfo
 from betimes.runtime.explaining import gather
 from betimes.stores.memory import MemoryStore
+from betimes.stores.sqlite import SqliteStore
 from betimes.testing import VirtualClock
 
 SECOND = 1_000_000
@@ -58,23 +62,58 @@ class Late(Report):
     has_returned = False
 
 
+class NotBegun(Report):
+    """A claim of which nothing has begun: it gives its tokens back."""
+
+    __slots__ = ()
+    has_begun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Another:
+    """A second worker, elsewhere."""
+
+    queues: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
+    lanes: tuple[str, ...] | None = None
+    is_alive: bool = True
+
+    @property
+    def info(self) -> WorkerInfo:
+        lease_us = YEAR if self.is_alive else 0
+        return WorkerInfo(id="v", lease_us=lease_us, queues=self.queues, tasks=self.tasks, lanes=self.lanes)
+
+    def serves(self, queue: str) -> bool:
+        return self.is_alive and (self.queues is None or queue in self.queues)
+
+    def can_run(self, spec: JobSpec) -> bool:
+        """Whether it takes such a job, and does not give it back."""
+        knows = self.tasks is None or spec.task in self.tasks
+        return self.serves(spec.queue) and knows and (self.lanes is None or spec.lane in self.lanes)
+
+
+NOBODY = Another(is_alive=False)
+
+
 @dataclass
 class World:
-    """A memory store in which anything may have happened."""
+    """A store in which anything may have happened."""
 
-    clock: VirtualClock = field(default_factory=VirtualClock)
+    store: Store
+    clock: VirtualClock
     jobs: list[Job] = field(default_factory=list)
     running: list[tuple[Job, int]] = field(default_factory=list)
     late: list[tuple[Job, int]] = field(default_factory=list)
     most: dict[str, int] = field(default_factory=lambda: {SMALL.rule: 1, LARGE.rule: 3})
 
-    def __post_init__(self) -> None:
-        self.store = MemoryStore(clock=self.clock)
-
     async def begin(self) -> None:
-        await self.store.open(strategy="priority")
         await self.store.declare_gates(list(TERMS.values()))
         await self.store.register(WorkerInfo(id="w", lease_us=YEAR))
+
+    async def look(self) -> dict[int, Job]:
+        """How all jobs stand now, by number."""
+        self.jobs = [found for job in self.jobs if (found := await self.store.get(job)) is not None]
+        return {job.seq: job for job in self.jobs}
 
     async def submit(self, job: Job) -> None:
         try:
@@ -89,10 +128,17 @@ class World:
         lanes: Mapping[str, int] = dict.fromkeys(LANES, PLENTY),
         queues: tuple[str, ...] | None = None,
         hold: Collection[str] = (),
+        worker: str = "w",
     ) -> list[Job]:
-        exchange = await self.store.exchange([], ClaimRequest("w", limit, lanes, queues, hold))
+        exchange = await self.store.exchange([], ClaimRequest(worker, limit, lanes, queues, hold))
         self.running += [(job, job.fence) for job in exchange.claimed]
         return exchange.claimed
+
+    async def refuse(self, job: Job) -> None:
+        """Give back what a worker has claimed whose task it does not know."""
+        self.running.remove((job, job.fence))
+        parked = f"task:{job.spec.task}"
+        await self.store.exchange([NotBegun(job, job.fence, GivenBack(self.store.now(), parked))], None)
 
     async def report(self, which: int, event: Event) -> None:
         if self.running:
@@ -228,72 +274,145 @@ def here_of(world: World, queues: tuple[str, ...] | None, stuck: set[int], *, is
     return Here(worker="w", queues=queues, tasks={"t"}, slots=slots, concurrency=most, occupants=occupants)
 
 
-def check(job: Job, said: Explanation, world: World, here: Here, paused: frozenset[str]) -> None:
+def check(
+    job: Job, said: Explanation, world: World, here: Here, other: Another, paused: Collection[str]
+) -> None:
     """Each kind of reason is given exactly when the record says so."""
     codes, now, spec = said.codes, world.store.now(), job.spec
     assert ReasonCode.EXPIRED not in codes
-    older = any(other.id == job.id and other.status is JobStatus.RUNNING for other in world.jobs)
+    older = any(each.id == job.id and each.status is JobStatus.RUNNING for each in world.jobs)
     assert (ReasonCode.OLDER_VERSION_RUNNING in codes) == (job.status is JobStatus.BLOCKED and older)
     if job.status is JobStatus.BLOCKED:
         assert codes & {ReasonCode.OLDER_VERSION_RUNNING, ReasonCode.WAITING_FOR_JOBS}
     assert bool(codes & LATER) == (job.status is not JobStatus.READY and job.run_at > now)
     assert (ReasonCode.QUEUE_PAUSED in codes) == (spec.queue in paused)
-    is_served = here.queues is None or spec.queue in here.queues
+    is_served_here = here.queues is None or spec.queue in here.queues
+    is_served = is_served_here or other.serves(spec.queue)
     assert (ReasonCode.QUEUE_NOT_SERVED in codes) == (not is_served)
-    wrong_lane = is_served and spec.lane not in SERVED_LANES
-    assert bool(codes & ASIDE) == (job.parked is not None or wrong_lane)
+    can_run = (is_served_here and spec.lane in SERVED_LANES) or other.can_run(spec)
+    assert bool(codes & ASIDE) == (job.parked is not None or (is_served and not can_run))
     is_stuck = any(one.job_id == job.id and one.is_stuck for one in here.occupants)
-    assert (ReasonCode.CODE_STILL_RUNNING in codes) == (is_served and is_stuck)
+    is_kept_here = is_served_here and is_stuck and not other.can_run(spec)
+    assert (ReasonCode.CODE_STILL_RUNNING in codes) == is_kept_here
     is_there = job.status is not JobStatus.BLOCKED and (job.status is JobStatus.READY or job.run_at <= now)
     is_full = any(world.is_full(key) for key in job.gates if key in world.most)
     assert (ReasonCode.LIMIT_REACHED in codes) == (is_there and is_full)
     assert is_there or not codes & GATED
 
 
-async def play(script: list[Act], queues: tuple[str, ...] | None, stuck: set[int], *, is_full: bool) -> None:
-    world = World()
+async def take_all(world: World, here: Here, other: Another) -> set[int]:
+    """Have both workers claim whatever they can; return the numbers of what they run."""
+    hold = {one.job_id for one in here.occupants if one.is_stuck}
+    lanes = dict.fromkeys(SERVED_LANES, PLENTY)
+    queues = None if here.queues is None else tuple(here.queues)
+    taken: set[int] = set()
+    for _ in range(2):
+        taken |= {job.seq for job in await world.claim(PLENTY, lanes, queues, hold)}
+        if other.is_alive:
+            others = dict.fromkeys(LANES if other.lanes is None else other.lanes, PLENTY)
+            for job in await world.claim(PLENTY, others, other.queues, worker="v"):
+                if other.can_run(job.spec):
+                    taken.add(job.seq)
+                else:
+                    await world.refuse(job)
+            await world.store.unpark("task:t")  # which the worker of this process knows
+    return taken
+
+
+async def play(
+    world: World,
+    script: list[Act],
+    queues: tuple[str, ...] | None,
+    stuck: set[int],
+    *,
+    is_full: bool,
+    other: Another,
+) -> None:
     await world.begin()
     for act in script:
         await act(world)
+    if other is not NOBODY:
+        await world.store.register(other.info)
+    jobs = await world.look()
     here = here_of(world, queues, stuck, is_full=is_full)
     paused = await world.store.paused_queues()
-    said = {job: explain(job, await gather(world.store, job, {}, here)) for job in world.jobs}
-    before = {job: job.status for job in world.jobs}
-    for job, explanation in said.items():
-        if job.status in WAITING and explanation.codes != {ReasonCode.EXPIRED}:
-            check(job, explanation, world, here, paused)
-    hold = {one.job_id for one in here.occupants if one.is_stuck}
-    lanes = dict.fromkeys(SERVED_LANES, PLENTY)
-    taken = await world.claim(PLENTY, lanes, queues, hold)
+    said = {seq: explain(job, await gather(world.store, job, {}, here)) for seq, job in jobs.items()}
+    before = {seq: job.status for seq, job in jobs.items()}
+    for seq, explanation in said.items():
+        if before[seq] in WAITING and explanation.codes != {ReasonCode.EXPIRED}:
+            check(jobs[seq], explanation, world, here, other, paused)
+    taken = await take_all(world, here, other)
+    jobs = await world.look()
     # The turn that claims first cancels what has expired, and that may release what waited for it.
     released = {JobStatus.BLOCKED} if any(ReasonCode.EXPIRED in e.codes for e in said.values()) else set()
-    for job, explanation in said.items():
-        if before[job] in released:
+    for seq, explanation in said.items():
+        if before[seq] in released:
             continue
-        is_free = before[job] in WAITING and explanation.codes <= IN_LINE
-        assert is_free or job not in taken
+        job = jobs[seq]
+        is_free = before[seq] in WAITING and explanation.codes <= IN_LINE
+        assert is_free or seq not in taken
         # Of several who may pass a gate, the first ones do; it must be closed behind them.
-        assert job in taken or not is_free or await is_closed(world, job)
-        assert (explanation.codes == {ReasonCode.FINISHED}) == (before[job] in TERMINAL)
-        assert (ReasonCode.RUNNING in explanation.codes) == (before[job] is JobStatus.RUNNING)
+        assert seq in taken or not is_free or await is_closed(world, job)
+        assert (explanation.codes == {ReasonCode.FINISHED}) == (before[seq] in TERMINAL)
+        assert (ReasonCode.RUNNING in explanation.codes) == (before[seq] is JobStatus.RUNNING)
         if explanation.codes == {ReasonCode.EXPIRED}:
             assert job.status is JobStatus.CANCELLED
-    starts = sorted((e.expected_start, job.seq, job) for job, e in said.items() if e.expected_start)
-    for start, _, job in starts:
-        if job.gates:
+    starts = sorted((e.expected_start, seq) for seq, e in said.items() if e.expected_start)
+    for start, seq in starts:
+        if jobs[seq].gates:
             continue  # others that come meanwhile may take its place
         world.clock.advance(max(start - from_us(world.store.now()), timedelta(0)))
-        await world.claim(PLENTY, lanes, queues, hold)
-        assert job.started_at is not None, "it started when that was expected"
+        await take_all(world, here, other)
+        found = await world.store.get(jobs[seq])
+        assert found is not None
+        assert found.started_at is not None, "it started when that was expected"
 
 
-@given(
-    st.lists(acts, min_size=10, max_size=60),
-    st.none() | st.sampled_from([("a",), ("a", "b"), ("c",)]),
-    st.sets(st.integers(0, 2)),
-    st.booleans(),
+@asynccontextmanager
+async def a_world(folder: Path | None) -> AsyncIterator[World]:
+    """A fresh store: in memory, or in a file in this folder."""
+    clock = VirtualClock()
+    store: Store = MemoryStore(clock=clock)
+    if folder is not None:
+        store = SqliteStore(folder / "jobs.db", clock=clock, inline=True)
+    await store.open(strategy="priority")
+    try:
+        yield World(store, clock)
+    finally:
+        await store.close()
+
+
+scripts = st.lists(acts, min_size=10, max_size=60)
+served = st.none() | st.sampled_from([("a",), ("a", "b"), ("c",)])
+stuck_codes = st.sets(st.integers(0, 2))
+another = st.just(NOBODY) | st.builds(
+    Another,
+    queues=st.none() | st.sampled_from([("a",), ("b",)]),
+    tasks=st.none() | st.sampled_from([("t", "u"), ("u",)]),
+    lanes=st.none() | st.sampled_from([("loop",), ("process",)]),
+    is_alive=st.sampled_from([True, True, False]),
 )
+
+
+@given(scripts, served, stuck_codes, st.booleans(), another)
 def test_p14_explain_says_that_nothing_keeps_a_job_exactly_when_the_claim_takes_it(
-    script: list[Act], queues: tuple[str, ...] | None, stuck: set[int], is_full: bool
+    script: list[Act], queues: tuple[str, ...] | None, stuck: set[int], is_full: bool, other: Another
 ) -> None:
-    asyncio.run(play(script, queues, stuck, is_full=is_full))
+    async def main() -> None:
+        async with a_world(None) as world:
+            await play(world, script, queues, stuck, is_full=is_full, other=other)
+
+    asyncio.run(main())
+
+
+@settings(max_examples=30)
+@given(scripts, served, stuck_codes, st.booleans(), another)
+def test_p14_explain_and_the_claim_agree_in_a_file_too(
+    script: list[Act], queues: tuple[str, ...] | None, stuck: set[int], is_full: bool, other: Another
+) -> None:
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with a_world(Path(folder)) as world:
+                await play(world, script, queues, stuck, is_full=is_full, other=other)
+
+    asyncio.run(main())

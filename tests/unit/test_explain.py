@@ -331,6 +331,9 @@ def test_what_other_workers_say_they_know_is_looked_at() -> None:
     reason = only(job, around(here=None, workers=(another,)), ReasonCode.TASK_UNKNOWN)
     assert "The only worker that serves its queue has none." in reason.text
     only(job, around(here=here(queues=()), workers=(ME, another)), ReasonCode.TASK_UNKNOWN)
+    halves = (replace(another, lanes=("process",)), replace(another, id="third", tasks=("unheard",)))
+    reason = only(job, around(here=None, workers=halves), ReasonCode.TASK_UNKNOWN)
+    assert "has both it and an executor for lane 'process'." in reason.text
     only(job, around(here=here(is_stopping=True), workers=(ME, another)), ReasonCode.TASK_UNKNOWN)
 
 
@@ -346,6 +349,15 @@ def test_code_that_still_runs_keeps_the_next_attempt_waiting() -> None:
     stuck = in_flight(job.seq, job_id=job.id, lane="thread", is_stuck=True)
     reason = only(job, around(here=here(occupants=(stuck,))), ReasonCode.CODE_STILL_RUNNING)
     assert "The code of attempt 1 still runs here (lane 'thread', for 1m)" in reason.text
+
+
+def test_code_that_still_runs_here_keeps_no_other_worker_from_it() -> None:
+    job = ready()
+    stuck = in_flight(job.seq + 1, job_id=job.id, is_stuck=True)
+    mine = here(occupants=(stuck,))
+    only(job, around(here=mine, workers=(ME, OTHER)), ReasonCode.NOTHING_IN_THE_WAY)
+    for unable in (replace(OTHER, tasks=("u",)), replace(OTHER, lanes=("process",))):
+        only(job, around(here=mine, workers=(ME, unable)), ReasonCode.CODE_STILL_RUNNING)
 
 
 def test_the_code_of_an_older_version_keeps_the_newer_one_waiting() -> None:

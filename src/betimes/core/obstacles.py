@@ -121,24 +121,24 @@ def _back_soon(reason: Reason, known: Collection[str], what: str) -> Reason:
     )
 
 
-def not_runnable_here(job: Job, s: Situation) -> Reason | None:
-    """None of the workers that serve its queue knows its task, or has an executor for it."""
+def not_runnable(job: Job, s: Situation) -> Reason | None:
+    """None of the workers that serve its queue knows its task and has an executor for it."""
     here, spec = s.here, job.spec
-    others = s.serving_elsewhere(spec.queue)
-    is_served_here = here is not None and serves(here, spec.queue)
-    if job.parked or not (is_served_here or others):
+    able = [
+        (worker.knows_task(spec.task), worker.has_lane(spec.lane))
+        for worker in s.serving_elsewhere(spec.queue)
+    ]
+    if here is not None and serves(here, spec.queue):
+        able.append((spec.task in here.tasks, spec.lane in here.slots))
+    if job.parked or not able or (True, True) in able:
         return None
-    many = is_served_here + len(others) > 1
-    why = f"{'None of the workers that serve' if many else 'The only worker that serves'} its queue has one"
-    if not many:
-        why = "The only worker that serves its queue has none"
-    knows_here = is_served_here and here is not None and spec.task in here.tasks
-    if not knows_here and not any(worker.knows_task(spec.task) for worker in others):
+    who = "None of the workers that serve its queue has"
+    why = "The only worker that serves its queue has none" if len(able) == 1 else f"{who} one"
+    if not any(knows for knows, _ in able):
         return _task_unknown(spec.task, why)
-    has_lane_here = is_served_here and here is not None and spec.lane in here.slots
-    if not has_lane_here and not any(worker.has_lane(spec.lane) for worker in others):
+    if not any(has_lane for _, has_lane in able):
         return _lane_not_served(spec.lane, why)
-    return None
+    return _task_unknown(spec.task, f"{who} both it and an executor for lane {spec.lane!r}")
 
 
 def _task_unknown(task: str, why: str) -> Reason:
@@ -213,9 +213,12 @@ def _served(s: Situation) -> set[str]:
 
 
 def code_still_running(job: Job, s: Situation) -> Reason | None:
-    """Code of an earlier attempt of the job has not returned here."""
-    here = s.here
-    if here is None or not serves(here, job.spec.queue):
+    """Code of an earlier attempt of the job has not returned here, and no other worker can run it."""
+    here, spec = s.here, job.spec
+    if here is None or not serves(here, spec.queue):
+        return None
+    others = s.serving_elsewhere(spec.queue)
+    if any(worker.knows_task(spec.task) and worker.has_lane(spec.lane) for worker in others):
         return None
     earlier = here.stuck_code_of(job.id)
     if earlier is None:
@@ -307,7 +310,7 @@ OBSTACLES: tuple[Finder, ...] = (
     parked,
     queue_paused,
     nobody_serves,
-    not_runnable_here,
+    not_runnable,
     limit_reached,
     no_token,
     circuit_open,
