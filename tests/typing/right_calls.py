@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any, assert_type
@@ -92,6 +93,8 @@ async def results_have_the_type_that_the_function_returns() -> None:
 
 async def options_keep_the_types() -> None:
     late = fetch.using(priority=Priority.HIGH, delay="5m", depends_on=[await shout.submit("a")])
+    within = fetch.using(conn=sqlite3.connect("app.db"))
+    assert_type(await within.submit("a"), JobHandle[int])
     assert_type(await late.submit("a", attempts=2), JobHandle[int])
     assert_type(late.bind("a"), BoundJob[int])
 
