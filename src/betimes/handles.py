@@ -93,6 +93,13 @@ class JobInfo:
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
+    @property
+    def start_delay_s(self) -> float | None:
+        """How long after its `run_at` its last attempt started, in seconds; None: it has not, since then."""
+        if self.started_at is None or self.started_at < self.run_at:
+            return None
+        return (self.started_at - self.run_at).total_seconds()
+
     @classmethod
     def of(cls, job: Job) -> JobInfo:
         """Read it off a job's record."""
