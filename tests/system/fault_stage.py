@@ -101,6 +101,15 @@ class FaultStage:
             assert monotonic() < until, f"waited in vain: {what}"
             sleep(0.01)
 
+    async def _rests(self) -> None:
+        """See that the store's own numbers say so too: nothing is live, and the dead hold no permits."""
+        async with Scheduler(self.store).client() as client:
+            metrics = await client.metrics()
+            live = (metrics.ready, metrics.delayed, metrics.blocked, metrics.running)
+            assert live == (0, 0, 0, 0), live
+            held = {limit.name: limit.held for limit in await client.limits() if limit.held}
+            assert held == {}, held
+
     async def _read(self) -> tuple[Final, Rules]:
         jobs: list[JobInfo] = []
         async with Scheduler(self.store).client() as client:
@@ -125,6 +134,7 @@ class FaultStage:
         final, promised = self.everything()
         verdict = check(self.entries(), final, promised)
         assert verdict.violations == [], verdict.violations
+        asyncio.run(self._rests())
         with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as sql:
             assert sql.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return verdict
