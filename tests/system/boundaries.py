@@ -19,6 +19,8 @@ from tests.system import evidence
 
 _COUNTED = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK", "PRAGMA wal_checkpoint", "PRAGMA journal_mode")
 
+WRITES_TO_CHECKPOINT = 40
+
 
 class Boundaries:
     """Counts them over all threads of this process, and kills it at the one that is fatal (0: at none).
@@ -31,12 +33,12 @@ class Boundaries:
         self._into_s = into_s
         self._lock = threading.Lock()
         self.passed = 0
-        self.names: list[str] = []
+        self.names: set[str] = set()
 
     def reach(self, name: str) -> None:
         with self._lock:
             self.passed += 1
-            self.names.append(name)
+            self.names.add(name)
             if self.passed == self._fatal:
                 if self._into_s:
                     threading.Timer(self._into_s, die).start()
@@ -44,9 +46,12 @@ class Boundaries:
                     die()
 
     def watch(self) -> None:
-        """Count from now on; before the store is opened."""
-        from betimes.stores.sqlite.operation import Operation  # noqa: PLC0415 - it imports sqlite3
+        """Count from now on; before the store is opened. Checkpoints come sooner, so that some do at all."""
+        from betimes.stores.sqlite import writer  # noqa: PLC0415 - it imports sqlite3
+        from betimes.stores.sqlite.operation import Operation  # noqa: PLC0415
 
+        assert vars(writer)["WRITES_TO_CHECKPOINT"] > WRITES_TO_CHECKPOINT
+        vars(writer)["WRITES_TO_CHECKPOINT"] = WRITES_TO_CHECKPOINT
         sqlite3.connect = functools.partial(  # type: ignore[assignment] # it is called as it always was
             sqlite3.connect, factory=functools.partial(_Connection, boundaries=self)
         )

@@ -107,7 +107,8 @@ def main() -> None:
     tasks = Tasks(scheduler)
     if role == "all":
         asyncio.run(work_to_the_end(scheduler, tasks, options))
-        say(f"passed {boundaries.passed}")
+        for name in sorted(boundaries.names):
+            say(f"passed {name}")
     elif role == "submit":
         asyncio.run(submit_only(scheduler, tasks, options))
     else:

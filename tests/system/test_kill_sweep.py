@@ -36,8 +36,18 @@ def die_at(folder: Path, fatal: int, into_s: float, *, is_wal: bool) -> bool:
             code, words = second.ends()
     assert code == 0
     assert words.endswith("over\n")
+    assert missing(words, is_wal=is_wal) == set()
     stage.judge()
     return has_died
+
+
+def missing(words: str, *, is_wal: bool) -> set[str]:
+    """Return the kinds of boundaries that a whole life did not pass, so that none is ever lost sight of."""
+    kinds = {"BEGIN IMMEDIATE", "COMMIT", "PRAGMA journal_mode", "a close"}
+    if is_wal:
+        kinds.add("PRAGMA wal_checkpoint")
+    expected = {f"{when} {kind}" for kind in kinds for when in ("before", "after")} | {"before an answer"}
+    return {each for each in expected if f"passed {each}\n" not in words}
 
 
 @pytest.mark.timeout(7200)
