@@ -123,6 +123,10 @@ def not_a_database(path: Path) -> None:
     path.write_bytes(b"certainly no database " * 100)
 
 
+def a_few_bytes(path: Path) -> None:
+    path.write_bytes(b"hello")
+
+
 def a_folder(path: Path) -> None:
     path.mkdir()
 
@@ -149,6 +153,7 @@ def nothing(path: Path) -> None:
     [
         (nothing, Trouble.MISSING, "is not there"),
         (not_a_database, Trouble.REFUSED, "is not an SQLite database"),
+        (a_few_bytes, Trouble.REFUSED, "is not an SQLite database"),
         (a_folder, Trouble.REFUSED, "is not a file"),
         (of_another_making, Trouble.REFUSED, "of another making"),
         (without_a_version, Trouble.REFUSED, "of another making"),
@@ -224,6 +229,17 @@ def test_damage_is_found_when_all_is_checked(tmp_path: Path) -> None:
     assert any("betimes_job_id" in finding for finding in vitals.file.damage)
 
 
+def test_case_118_a_garbled_file_is_found_without_asking(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    fill(path)
+    content = bytearray(path.read_bytes())
+    content[8192:12288] = b"\xff" * 4096
+    path.write_bytes(content)
+    vitals = looked_at(path)
+    assert vitals.file is not None
+    assert vitals.file.damage or vitals.trouble is Trouble.REFUSED
+
+
 def test_an_older_schema_is_said_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     make(path, *_commands(migrations()[0][1]))
@@ -263,7 +279,7 @@ def test_a_file_that_may_only_be_read_can_be_looked_at(
     assert (vitals.file.is_writable, vitals.file.mode) == (False, 0o400)
 
 
-def test_a_transaction_that_a_crash_has_left_is_rolled_back_by_the_look(tmp_path: Path) -> None:
+def test_a_transaction_that_a_crash_has_left_is_said_and_left_alone(tmp_path: Path) -> None:
     path, copy = tmp_path / "jobs.db", tmp_path / "copy.db"
     fill(path, journal="delete")
     with closing(sqlite3.connect(path, isolation_level=None)) as sql:
@@ -274,5 +290,10 @@ def test_a_transaction_that_a_crash_has_left_is_rolled_back_by_the_look(tmp_path
         copy.write_bytes(path.read_bytes())
         copy.with_name("copy.db-journal").write_bytes(path.with_name("jobs.db-journal").read_bytes())
         sql.execute("ROLLBACK")
+    before = everything(tmp_path)
     vitals = looked_at(copy)
-    assert (vitals.trouble, vitals.latest) == (None, CLOCK.now())
+    assert vitals.trouble is Trouble.LEFT_OPEN
+    assert "half done" in vitals.problem
+    assert everything(tmp_path) == before
+    with pytest.raises(StoreUnavailable, match="half done"):
+        asyncio.run(SqliteStore(copy, clock=CLOCK).look())

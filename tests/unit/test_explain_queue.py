@@ -190,3 +190,4 @@ def test_what_is_due_later_or_blocked_is_told() -> None:
 def test_a_queue_without_jobs_is_empty() -> None:
     only(around(counts={}, heads=()), Code.EMPTY)
     only(around(counts={READY: 0}, heads=()), Code.EMPTY)
+    assert "The oldest" not in str(explain_queue(around(counts={}, heads=())))

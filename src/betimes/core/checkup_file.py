@@ -24,6 +24,7 @@ _TROUBLES = {
         "The first scheduler that opens it makes it; is it the path that the workers use?",
     ),
     Trouble.UNAVAILABLE: (Severity.ERROR, "See what holds it (`fuser FILE`), and who may open it."),
+    Trouble.LEFT_OPEN: (Severity.WARNING, "The next scheduler that opens it rolls it back: start one."),
     Trouble.REFUSED: (Severity.ERROR, "Nothing was changed; do as the text says, and keep a copy of it."),
     Trouble.NEWER: (Severity.ERROR, "Use the version of Betimes that the workers use, or a later one."),
 }

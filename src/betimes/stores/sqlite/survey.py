@@ -17,7 +17,7 @@ from betimes.core.vitals import FileVitals, Trouble, Vitals
 from betimes.errors import ConfigurationError, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import primary_code, translated
-from betimes.stores.sqlite.inspection import CHECKED_BYTES
+from betimes.stores.sqlite.inspection import CHECKED_BYTES, SMALLEST_BYTES
 from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.opening import (
     IS_SHARED,
@@ -56,6 +56,8 @@ def survey(where: Location, *, full: bool) -> Vitals:
         if not path.is_file():
             raise ConfigurationError(f"{path} is not a file; give the path of a file")
         file = _stat(path)
+        if 0 < file.size < SMALLEST_BYTES:  # SQLite would take it for an empty one
+            raise ConfigurationError(f"{path} is not an SQLite database: it has {file.size} bytes")
     except ConfigurationError as error:
         return replace(plain, trouble=Trouble.REFUSED, problem=_sentence(error))
     except OSError as error:
@@ -89,12 +91,19 @@ def _inside(where: Location, vitals: Vitals, file: FileVitals, *, full: bool) ->
     try:
         with onlooker(replace(where, busy_timeout_s=min(where.busy_timeout_s, PATIENCE_S))) as sql:
             return _read(sql, vitals, file, full=full)
-    except sqlite3.Error as error:
-        failure: BaseException = translated(error, where.path)
-    except (ConfigurationError, StoreUnavailable) as error:
-        failure = error
-    trouble = Trouble.UNAVAILABLE if isinstance(failure, StoreUnavailable) else Trouble.REFUSED
-    return replace(vitals, trouble=trouble, problem=_sentence(failure))
+    except (sqlite3.Error, ConfigurationError, StoreUnavailable) as error:
+        if _is_left_open(error):
+            problem = f"{where.path} holds a transaction that a crash has left half done"
+            return replace(vitals, trouble=Trouble.LEFT_OPEN, problem=problem)
+        failure = translated(error, where.path)
+        trouble = Trouble.UNAVAILABLE if isinstance(failure, StoreUnavailable) else Trouble.REFUSED
+        return replace(vitals, trouble=trouble, problem=_sentence(failure))
+
+
+def _is_left_open(error: BaseException) -> bool:
+    """Say whether a file could not be read because it has to be rolled back first."""
+    cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+    return getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK
 
 
 def _read(sql: sqlite3.Connection, vitals: Vitals, file: FileVitals, *, full: bool) -> Vitals:
@@ -153,8 +162,7 @@ def _damage(sql: sqlite3.Connection) -> tuple[str, ...]:
 def onlooker(where: Location) -> Iterator[sqlite3.Connection]:
     """Open a connection that cannot write, for a look; no commit of ours goes on while it is opened.
 
-    A file with a rollback journal that a crashed writer has left is opened so that it can be rolled back,
-    as by any reader.
+    Nor can it roll back what a crashed writer has left half done: then it is refused.
     """
     has_log = log_of(where.path).exists()
     try:
@@ -197,18 +205,7 @@ def _locked(where: Location) -> Iterator[bool]:
 
 
 def _reading(where: Location) -> sqlite3.Connection:
-    try:
-        return _opened(where, may_roll_back=False)
-    except (sqlite3.Error, StoreUnavailable) as error:
-        cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
-        codes = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-        if not isinstance(cause, sqlite3.Error) or primary_code(cause) not in codes:
-            raise
-    return _opened(where, may_roll_back=True)
-
-
-def _opened(where: Location, *, may_roll_back: bool) -> sqlite3.Connection:
-    sql = open_reader(where, is_wal=not may_roll_back)
+    sql = open_reader(where, is_wal=True)
     try:
         sql.execute(NAMES).fetchone()  # only now it reads, and joins or makes the index of the log
     except BaseException:
