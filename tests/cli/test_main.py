@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -28,10 +27,9 @@ def commands(command: click.Command = betimes, *names: str) -> Iterator[tuple[st
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
-            if names or find_spec(COMMANDS[name][0].partition(":")[0]) is not None:
-                found = command.get_command(context, name)
-                assert found is not None
-                yield from commands(found, *names, name)
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, *names, name)
 
 
 ALL = dict(commands())

@@ -203,7 +203,7 @@ def test_shares_hold_on_among_the_queues_that_are_served(app: Path, run: Run, st
         (("app", "--concurrency", "0"), Exit.USAGE, "0 is not in the range"),
         (("app", "--drain", "soon"), Exit.USAGE, "is no duration"),
         (("app", "--brust"), Exit.USAGE, "--burst"),
-        (("app", "-q", ""), Exit.SETTINGS, "--queue must be text"),
+        (("app", "-q", ""), Exit.USAGE, "--queue must be text"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(

@@ -68,12 +68,16 @@ def worker(
 
 def adjust(scheduler: Scheduler, queues: tuple[str, ...], concurrency: int | None) -> None:
     """Have a scheduler serve other queues, or another number of jobs, than its program says."""
+    from betimes.errors import ConfigurationError  # noqa: PLC0415 - as below
     from betimes.operating import with_settings  # noqa: PLC0415 - `--help` does without
     from betimes.tasks import check_name  # noqa: PLC0415
 
     changes: dict[str, Any] = {}
     if queues:
-        names = tuple(dict.fromkeys(check_name(name, "--queue") for name in queues))
+        try:
+            names = tuple(dict.fromkeys(check_name(name, "--queue") for name in queues))
+        except ConfigurationError as error:
+            raise click.UsageError(str(error)) from error
         shares = scheduler._parts.settings.shares  # noqa: SLF001 - the command line is part of the package
         changes["queues"] = names
         # The program's shares hold on among those of its queues that are served here.
