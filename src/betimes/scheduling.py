@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from betimes.core.durations import instant_us
 from betimes.core.job import JobSpec
 from betimes.core.schedule import ScheduleRecord
+from betimes.core.task import TaskDefinition
 from betimes.core.traits import Traits
 from betimes.core.triggers import Trigger
 from betimes.core.wording import shown
@@ -29,6 +30,7 @@ class Scheduling:
     """Has the engine's timetable keep what users ask for."""
 
     _engine: Engine
+    _definitions: dict[str, TaskDefinition]
 
     async def add_schedule(
         self,
@@ -220,6 +222,7 @@ class Scheduling:
             engine.timetable.definitions,
             record,
             at_us,
+            tasks=self._definitions,
             is_working=engine.worker is not None,
         )
 

@@ -23,6 +23,8 @@ from betimes import (
     ReasonCode,
     Scheduler,
     SchedulerClosed,
+    ScheduleReasonCode,
+    every,
 )
 from betimes.runtime.lease import TASKS_TOLD
 from betimes.stores.memory import MemoryStore
@@ -181,3 +183,31 @@ def test_case_153_how_long_a_job_waited_is_in_the_metrics_and_with_the_job(store
         assert lag.max == pytest.approx(3.0, abs=0.2)
 
     play(scene, store=store)
+
+
+def test_a_schedule_of_a_task_that_no_worker_knows_says_so() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        store = MemoryStore(clock=clock)
+        works, asks = make_scheduler(clock, store), make_scheduler(clock, store)
+
+        @asks.task(name="unknown")
+        async def unknown() -> None: ...
+
+        async with asks.client():
+            await asks.add_schedule("s", unknown.bind(), every("1h"))
+            assert (await asks.explain_schedule("s")).reasons[0].code is ScheduleReasonCode.NO_WORKER
+            async with works:
+                for scheduler in (asks, works):
+                    reasons = (await scheduler.explain_schedule("s")).reasons
+                    assert reasons[0].code is ScheduleReasonCode.TASK_UNKNOWN
+
+                @works.task(name="unknown")
+                async def late() -> None: ...
+
+                assert (await works.explain_schedule("s")).codes == {ScheduleReasonCode.NOT_DUE}
+                await pass_time(1.5)
+                assert (await asks.explain_schedule("s")).codes == {ScheduleReasonCode.NOT_DUE}
+
+    run_virtual(main(), clock=clock)

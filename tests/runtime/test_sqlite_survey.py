@@ -297,3 +297,17 @@ def test_a_transaction_that_a_crash_has_left_is_said_and_left_alone(tmp_path: Pa
     assert everything(tmp_path) == before
     with pytest.raises(StoreUnavailable, match="half done"):
         asyncio.run(SqliteStore(copy, clock=CLOCK).look())
+
+
+def test_a_file_that_was_replaced_while_it_is_open_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+
+    async def main() -> None:
+        async with opened(path) as store:
+            await store.submit([job("a")])
+            path.rename(tmp_path / "elsewhere.db")
+            vitals = await store.vitals()
+            assert vitals.trouble is Trouble.REPLACED
+            (tmp_path / "elsewhere.db").rename(path)
+
+    asyncio.run(main())

@@ -115,6 +115,7 @@ def test_the_worst_comes_first_and_gives_the_exit_code() -> None:
     [
         (Trouble.MISSING, NOTE),
         (Trouble.UNAVAILABLE, ERROR),
+        (Trouble.REPLACED, ERROR),
         (Trouble.LEFT_OPEN, WARNING),
         (Trouble.REFUSED, ERROR),
         (Trouble.NEWER, ERROR),

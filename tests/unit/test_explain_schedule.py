@@ -127,6 +127,14 @@ def test_without_a_worker_that_comes_first() -> None:
     assert paused.codes == {Code.PAUSED}
 
 
+def test_a_task_that_no_worker_knows_is_told_beside_the_next_fire() -> None:
+    explained = explain_schedule(situation(is_task_known=False))
+    assert [reason.code for reason in explained.reasons] == [Code.TASK_UNKNOWN, Code.NOT_DUE]
+    assert "'" in explained.reasons[0].text
+    nobody = explain_schedule(situation(is_worked=False, is_task_known=False))
+    assert [reason.code for reason in nobody.reasons] == [Code.NO_WORKER, Code.NOT_DUE]
+
+
 def test_the_reason_names_the_job_it_speaks_of() -> None:
     for seen in (situation(stands=HELD, live=["j1", "j2"]), situation(stands=AWAITS, live=["j1"])):
         (reason,) = explain_schedule(seen).reasons

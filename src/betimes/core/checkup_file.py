@@ -24,6 +24,10 @@ _TROUBLES = {
         "The first scheduler that opens it makes it; is it the path that the workers use?",
     ),
     Trouble.UNAVAILABLE: (Severity.ERROR, "See what holds it (`fuser FILE`), and who may open it."),
+    Trouble.REPLACED: (
+        Severity.ERROR,
+        "Put the file back in its place, or stop this process, and start it again on what is there now.",
+    ),
     Trouble.LEFT_OPEN: (Severity.WARNING, "The next scheduler that opens it rolls it back: start one."),
     Trouble.REFUSED: (Severity.ERROR, "Nothing was changed; do as the text says, and keep a copy of it."),
     Trouble.NEWER: (Severity.ERROR, "Use the version of Betimes that the workers use, or a later one."),

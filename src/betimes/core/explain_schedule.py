@@ -44,6 +44,7 @@ class ScheduleSituation:
         live: ids of its jobs that have not ended.
         statuses: of the jobs that `fires` names, by id, as far as they are still known.
         is_worked: whether somebody runs jobs of the store.
+        is_task_known: whether a worker knows its task, or does not say which it knows.
     """
 
     now: Micros
@@ -56,6 +57,7 @@ class ScheduleSituation:
     live: Sequence[str] = ()
     statuses: Mapping[str, JobStatus] = field(default_factory=dict)
     is_worked: bool = True
+    is_task_known: bool = True
 
 
 def explain_schedule(s: ScheduleSituation, at: Micros | None = None) -> ScheduleExplanation:
@@ -85,7 +87,7 @@ def _of_now(s: ScheduleSituation) -> list[ScheduleReason]:
     halted = _halted(s)
     if halted is not None:
         return [halted]
-    return [reason for reason in (_worker(s), _waiting(s)) if reason is not None]
+    return [reason for reason in (_worker(s), _task(s), _waiting(s)) if reason is not None]
 
 
 def _halted(s: ScheduleSituation) -> ScheduleReason | None:
@@ -113,6 +115,16 @@ def _worker(s: ScheduleSituation) -> ScheduleReason | None:
         code=ScheduleReasonCode.NO_WORKER,
         text="Nobody runs jobs of this store, so nobody fires its schedules.",
         change="Start a scheduler on it: 'async with scheduler:'.",
+    )
+
+
+def _task(s: ScheduleSituation) -> ScheduleReason | None:
+    if s.is_task_known or not s.is_worked:
+        return None
+    return ScheduleReason(
+        code=ScheduleReasonCode.TASK_UNKNOWN,
+        text=f"No worker that runs knows task {s.record.spec.task!r}: its jobs are put aside.",
+        change="Start a worker that registers a task of this name; it takes them by itself.",
     )
 
 

@@ -18,6 +18,8 @@ class ScheduleReasonCode(StrEnum):
     """Its trigger is of somebody's own class, which is not known here."""
     NO_WORKER = "no_worker"
     """Nobody runs jobs of this store, and only who does fires schedules."""
+    TASK_UNKNOWN = "task_unknown"
+    """No worker knows its task: what it fires is put aside."""
     HELD_BACK = "held_back"
     """An instant that was missed waits until the run before it has ended."""
     AFTER_END = "after_end"

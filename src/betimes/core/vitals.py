@@ -15,6 +15,8 @@ class Trouble(StrEnum):
     """There is no such file yet."""
     UNAVAILABLE = "unavailable"
     """It cannot be opened now: it is locked, or this process may not open it."""
+    REPLACED = "replaced"
+    """Another file goes by its name since this process has opened it, or none does."""
     LEFT_OPEN = "left_open"
     """A crash has left a transaction half done; who opens it next for writing rolls it back."""
     REFUSED = "refused"

@@ -6,9 +6,11 @@ from betimes.core.explain_schedule import ScheduleSituation, explain_schedule
 from betimes.core.job import JobStatus, Micros
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
 from betimes.core.schedule_reason import ScheduleExplanation
+from betimes.core.task import Registry
 from betimes.errors import BetimesError
 from betimes.ports import Store
 from betimes.runtime.definitions import Definitions, TriggerElsewhere
+from betimes.runtime.explaining import workers_seen
 
 PAGE = 500
 PAGES = 40
@@ -19,7 +21,13 @@ NEWEST = 20
 
 
 async def explain(
-    store: Store, definitions: Definitions, record: ScheduleRecord, at: Micros | None, *, is_working: bool
+    store: Store,
+    definitions: Definitions,
+    record: ScheduleRecord,
+    at: Micros | None,
+    *,
+    tasks: Registry,
+    is_working: bool,
 ) -> ScheduleExplanation:
     """Explain a schedule, or one instant of it.
 
@@ -28,6 +36,7 @@ async def explain(
         definitions: what definitions mean here.
         record: the schedule.
         at: the instant; None: now.
+        tasks: the tasks known here.
         is_working: whether a worker runs here.
     """
     terms, grid, unreadable, is_elsewhere = None, None, "", False
@@ -37,7 +46,8 @@ async def explain(
         unreadable, is_elsewhere = str(error), isinstance(error, TriggerElsewhere)
     newest = await store.fires(record.id, limit=NEWEST)
     fires = [] if at is None else await _around(store, record.id, at)
-    is_worked = is_working or any(left_us for _, left_us in await store.workers())
+    alive = [worker for worker in await workers_seen(store) if worker.is_working]
+    is_worked = is_working or bool(alive)
     situation = ScheduleSituation(
         now=store.now(),
         record=record,
@@ -49,6 +59,8 @@ async def explain(
         live=await _live(store, newest),
         statuses=await _statuses(store, fires),
         is_worked=is_worked,
+        is_task_known=(is_working and record.spec.task in tasks)
+        or any(worker.knows_task(record.spec.task) for worker in alive),
     )
     return explain_schedule(situation, at)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from betimes.core.job import Micros
-from betimes.core.vitals import Vitals
+from betimes.core.vitals import Trouble, Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, SchemaMismatch, StoreUnavailable
 from betimes.ports import Clock, Hint, Store, WorkerInfo
 from betimes.stores.sqlite.looks import Look
@@ -111,6 +111,12 @@ class Door(Store):
 
     async def vitals(self, *, full: bool = False) -> Vitals:
         """Say what can be said of the file."""
+        writer, path = self._writer, self._where.path
+        if writer is not None and writer.is_replaced:
+            problem = f"{path} is not the file any more that this process has opened"
+            return Vitals(
+                kind="sqlite", is_durable=True, place=str(path), trouble=Trouble.REPLACED, problem=problem
+            )
         if self._is_inline():
             return survey(self._where, full=full)
         return await asyncio.to_thread(survey, self._where, full=full)
