@@ -80,7 +80,7 @@ def test_case_149_a_process_that_is_killed_at_its_timeout_is_named_with_the_reas
         await stage.scheduler.stop()
         _, reason, _, end = line_of(caplog, job.id, ONE_LINE, info.task)
         assert reason == "the attempt passed its timeout of 0.3 s; "
-        assert end.startswith("was told to stop, and it was killed by SIGKILL")
+        assert end == "was told to stop, and it was killed by SIGKILL when its grace was over"
         assert "timeout of 0.3 s" in str(info.error)
 
     with caplog.at_level(logging.WARNING, "betimes"):

@@ -246,6 +246,8 @@ class Child:
         words = _GARBLED if self._is_garbled else in_words(how)
         process = f"the process that ran the job (pid {how.pid})"
         if self.doomed is not None:
+            if how.code == -signal.SIGKILL:
+                words = "it was killed by SIGKILL when its grace was over"
             return f"{process} was told to stop, and {words}"
         return f"{process} died: {words}"
 
