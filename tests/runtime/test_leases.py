@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -113,6 +115,35 @@ def test_p07_p24_a_silent_workers_job_is_rescued_and_what_it_still_reports_is_re
         assert await again.wait(timeout=5) is COMPLETED
 
     two_workers(main)
+
+
+def test_case_149_a_lost_lease_is_one_line_with_job_worker_and_process_on_both_sides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main(first: Scheduler, second: Scheduler, clock: VirtualClock) -> None:
+        async def work() -> None:
+            await pass_time(30)
+
+        job = await first.task(name="work")(work).submit()
+        second.task(name="work")(work)
+        await pass_time(1)
+        await second.start()
+        worker = (await job.info()).worker
+        resume = silence(first)
+        await pass_time(15)
+        resume()
+        await job.wait(timeout=60)
+        who = rf"job {job.id} \(work\), attempt 1: worker {worker} \(pid {os.getpid()}"
+        taken, refused = [record.getMessage() for record in caplog.records if job.id in record.getMessage()]
+        how = "was lost: it did not prolong its lease in time; it is ready"
+        assert re.fullmatch(rf"{who} on \S+\) {how}", taken)
+        assert re.match(rf"{who}, this process\) has lost its lease: its code is told to stop", refused)
+        note = (await job.info()).attempts[0].note
+        assert note is not None
+        assert note in taken, "the history says the same"
+
+    with caplog.at_level(logging.WARNING, "betimes"):
+        two_workers(main)
 
 
 def register_again(scheduler: Scheduler) -> Any:

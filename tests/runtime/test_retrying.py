@@ -26,6 +26,7 @@ from betimes import (
     Context,
     JobFailed,
     JobHandle,
+    JobStatus,
     NonRetryableError,
     RetryPolicy,
     Snooze,
@@ -52,6 +53,22 @@ def starts_of(scene_options: dict[str, Any], **task_options: Any) -> list[float]
 
 def test_without_a_policy_there_is_one_attempt(store: StoreMaker) -> None:
     assert starts_of({"store": store}) == [0.0]
+
+
+def test_a_job_that_is_cancelled_before_its_retry_shows_each_attempt_once(store: StoreMaker) -> None:
+    async def scene(stage: Scene) -> None:
+        @stage.scheduler.task(retry=RetryPolicy(5, base_delay=10, jitter=False))
+        async def fail() -> None:
+            raise ValueError("again")
+
+        job = await fail.submit()
+        await pass_time(15)  # the second attempt has failed, the third is to come
+        await job.cancel()
+        info = await job.info()
+        assert info.status is JobStatus.CANCELLED
+        assert [(each.attempt, each.outcome) for each in info.attempts] == [(1, "failed"), (2, "failed")]
+
+    play(scene, store=store)
 
 
 def test_case_085_a_retry_happens_with_no_setting_or_service_of_its_own() -> None:

@@ -99,7 +99,7 @@ class Upkeep:
             attempt.job.id,
             attempt.task.name,
             attempt.number,
-            attempt.job.worker or self._lease.worker_id,
+            attempt.worker,
             self._lease.pid,
         )
         self._journal.counters.lost_leases += 1
