@@ -1,7 +1,10 @@
 """What really happened, written by those who did it: one line at a time, in a file beside the store.
 
 A line is written by one `write` on a file opened with O_APPEND, so lines of several processes never mix, and
-what was written stays when its writer is killed. Run as a script, this is a command job's program.
+what was written stays when its writer is killed. A kill in the middle of a write can leave a part of a line
+(at the end of a page, as can reading meanwhile): each line begins with a line break of its own, so that the
+next is whole, and the part counts as not written, as its writer went no further. Run as a script, this is a
+command job's program.
 
 Nothing of Betimes is imported: a command starts quickly, and the evidence owes nothing to what it speaks of.
 """
@@ -87,7 +90,7 @@ def note(
         scheduled_for=scheduled_for,
         status=status,
     )
-    line = json.dumps(asdict(entry)).encode() + b"\n"
+    line = b"\n" + json.dumps(asdict(entry)).encode() + b"\n"
     descriptor = os.open(file or os.environ[FILE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         assert os.write(descriptor, line) == len(line)
@@ -99,7 +102,8 @@ def read(file: Path) -> list[Entry]:
     """Return the lines in the order in which they were written."""
     if not file.exists():
         return []
-    return [Entry(**json.loads(line)) for line in file.read_bytes().splitlines()]
+    lines = file.read_bytes().splitlines()
+    return [Entry(**json.loads(line)) for line in lines if line.endswith(b"}")]
 
 
 def main() -> None:

@@ -269,3 +269,14 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
         Entry(what="begin", at=moment, worker=WORKER, job="a", task="loop", fence=3),
         Entry(what="cut", at=moment, worker=OTHER),
     ]
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "evidence"
+    evidence.note("begin", job="a", worker=WORKER, at=T0, file=file)
+    whole = file.read_bytes()
+    for length in range(1, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        assert evidence.read(file) == []
+        evidence.note("end", job="a", worker=WORKER, at=T0, file=file)
+        assert [entry.what for entry in evidence.read(file)] == ["end"]
