@@ -120,6 +120,44 @@ async def main():
 asyncio.run(main())
 """
 
+FORK_AND_OPEN = """
+def in_child(what):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asyncio.events._set_running_loop(None)
+            asyncio.run(what())
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+async def submit_in_child():
+    store = SqliteStore(path, clock=clock)
+    try:
+        await store.open(strategy="priority")
+    except ConfigurationError as error:
+        say("refused:", error)
+        say("surveyed:", (await SqliteStore(path, clock=clock).vitals()).problem)
+        return
+    await store.submit([job("in-child")])
+    await store.close()
+
+async def main():
+    store = SqliteStore(path, clock=clock)
+    await store.open(strategy="priority")
+    await store.submit([job("before")])
+    say(in_child(submit_in_child))
+    await store.close()
+    say(in_child(submit_in_child))
+    await store.open(strategy="priority")
+    say(await store.find("in-child") is not None)
+    await store.close()
+
+asyncio.run(main())
+"""
+
 
 @contextmanager
 def running(script: str, path: Path) -> Iterator[subprocess.Popen[str]]:
@@ -224,6 +262,19 @@ def test_case_074_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) ->
     assert "forked" in refused
     assert closed == "closed\n"
     assert found == "True False True\n"
+
+
+@needs_fork
+def test_p01_case_074_a_file_that_is_open_at_a_fork_is_not_opened_in_the_child(tmp_path: Path) -> None:
+    """The child would hold none of the locks that SQLite believes it to hold, and lose what it writes."""
+    with running(FORK_AND_OPEN, tmp_path / "jobs.db") as process:
+        refused, surveyed, code, code_after_close, found = lines_of(process)
+        assert process.wait() == 0
+    assert refused.startswith("refused:")
+    assert "was open when this process was forked" in refused
+    assert "was open when this process was forked" in surveyed
+    assert (code, code_after_close) == ("0\n", "0\n")
+    assert found == "True\n", "what was closed before the fork may be opened in the child"
 
 
 def block_the_loop() -> None:

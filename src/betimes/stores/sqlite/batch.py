@@ -19,6 +19,7 @@ from betimes.stores.sqlite.arrivals import insert_plain
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import is_full, primary_code, translated
 from betimes.stores.sqlite.firing import follow
+from betimes.stores.sqlite.forks import identity
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.room import Room
 from betimes.stores.sqlite.rows import Specs
@@ -240,15 +241,6 @@ def _may_be_one_culprit(error: Exception) -> bool:
     if isinstance(error, sqlite3.Error):
         return primary_code(error) not in hopeless
     return not isinstance(error, StoreUnavailable)  # nobody could get at the file
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return which file it is that lies at a path; None: there is none, or it cannot be seen."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def replaced(path: Path) -> StoreUnavailable:

@@ -198,7 +198,8 @@ class Door(Store):
             raise SchedulerClosed(f"the store {self._where.path} is not open: open it first")
         if os.getpid() != self._pid:
             raise ConfigurationError(
-                f"the store {self._where.path} was opened before this process was forked; open another here"
+                f"the store {self._where.path} was opened before this process was forked: open it after "
+                "the fork only, or start this process afresh"
             )
         return reader
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import translated
+from betimes.stores.sqlite.forks import OurConnection, identity, refuse_inherited
 from betimes.stores.sqlite.inspection import inspect
 from betimes.stores.sqlite.mounts import refuse_network
 from betimes.stores.sqlite.room import RESERVE_BYTES
@@ -106,6 +107,7 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
     """
     _check_version()
     refuse_network(where.path)
+    refuse_inherited(where.path)
     mode = _ensure_file(where.path)
     try:
         lock.open(mode)
@@ -135,6 +137,7 @@ def open_reader(where: Location, *, is_wal: bool) -> sqlite3.Connection:
     With a rollback journal the file itself must be open for writing, or a reader could not roll back what a
     crashed writer has left; the connection refuses to write all the same.
     """
+    refuse_inherited(where.path)
     uri = f"{where.path.as_uri()}?mode={'ro' if is_wal else 'rw'}"
     try:
         sql = _connect(where, uri)
@@ -149,7 +152,7 @@ def is_wal(sql: sqlite3.Connection) -> bool:
     return bool(sql.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
 
-def _connect(where: Location, uri: str | None = None) -> sqlite3.Connection:
+def _connect(where: Location, uri: str | None = None) -> OurConnection:
     sql = sqlite3.connect(
         uri or where.path,
         timeout=where.busy_timeout_s,
@@ -157,8 +160,10 @@ def _connect(where: Location, uri: str | None = None) -> sqlite3.Connection:
         check_same_thread=False,  # it is used by one thread at a time, but may be closed by another
         cached_statements=256,
         uri=uri is not None,
+        factory=OurConnection,
     )
     try:
+        sql.file = identity(where.path)
         sql.execute("PRAGMA synchronous = FULL")
         sql.execute("PRAGMA wal_autocheckpoint = 0")
     except BaseException:
