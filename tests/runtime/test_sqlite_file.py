@@ -17,7 +17,7 @@ from tests.runtime.sqlite_scene import CLOCK, finish_all, job, look, named, open
 from betimes.core.job import JobStatus
 from betimes.errors import BetimesError, ConfigurationError, SchedulerClosed, SchemaMismatch, StoreUnavailable
 from betimes.stores.sqlite import SqliteStore, opening
-from betimes.stores.sqlite.mounts import refuse_network
+from betimes.stores.sqlite.mounts import refuse_network, refuse_other_names
 from betimes.stores.sqlite.opening import SCHEMA_VERSION, has_wal_reset_fault
 from betimes.testing import VirtualClock
 
@@ -400,3 +400,26 @@ def test_a_network_file_system_is_refused(tmp_path: Path, path: str, kind: str |
 
 def test_where_mounts_are_not_told_nothing_is_refused(tmp_path: Path) -> None:
     refuse_network(Path("/net/share/jobs.db"), mounts=tmp_path / "none")
+    refuse_other_names(tmp_path / "jobs.db", mounts=tmp_path / "none")
+
+
+def test_p01_a_file_with_two_names_is_refused_since_it_would_have_two_logs(tmp_path: Path) -> None:
+    path, other = tmp_path / "jobs.db", tmp_path / "other.db"
+    asyncio.run(open_and_close(path))
+    os.link(path, other)
+    assert "hard links" in refused(path, ConfigurationError)
+    assert "hard links" in refused(other, ConfigurationError)
+    assert "hard links" in (asyncio.run(SqliteStore(path, clock=VirtualClock()).vitals()).problem or "")
+    other.unlink()
+    asyncio.run(open_and_close(path))
+
+
+def test_p01_a_file_that_is_mounted_without_its_folder_is_refused(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "36 25 8:1 / /data rw - ext4 /dev/sda1 rw\n"
+        "37 25 8:1 /srv/my\\040jobs.db /app/my\\040jobs.db rw - ext4 /dev/sda1 rw\n"
+    )
+    with pytest.raises(ConfigurationError, match="mount its folder"):
+        refuse_other_names(Path("/app/my jobs.db"), mounts=mounts)
+    refuse_other_names(Path("/data/jobs.db"), mounts=mounts)

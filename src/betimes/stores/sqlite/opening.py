@@ -20,7 +20,7 @@ from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import translated
 from betimes.stores.sqlite.forks import OurConnection, identity, refuse_inherited
 from betimes.stores.sqlite.inspection import inspect
-from betimes.stores.sqlite.mounts import refuse_network
+from betimes.stores.sqlite.mounts import refuse_network, refuse_other_names
 from betimes.stores.sqlite.room import RESERVE_BYTES
 from betimes.stores.sqlite.statements import migrations, statement
 from betimes.stores.sqlite.write_lock import begin, patience_ms
@@ -107,6 +107,7 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
     """
     _check_version()
     refuse_network(where.path)
+    refuse_other_names(where.path)
     refuse_inherited(where.path)
     mode = _ensure_file(where.path)
     try:

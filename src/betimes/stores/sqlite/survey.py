@@ -18,7 +18,7 @@ from betimes.errors import ConfigurationError, StoreUnavailable
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import primary_code, translated
 from betimes.stores.sqlite.inspection import CHECKED_BYTES, SMALLEST_BYTES
-from betimes.stores.sqlite.mounts import refuse_network
+from betimes.stores.sqlite.mounts import refuse_network, refuse_other_names
 from betimes.stores.sqlite.opening import (
     IS_SHARED,
     NAMES,
@@ -53,6 +53,7 @@ def survey(where: Location, *, full: bool) -> Vitals:
         return replace(plain, trouble=Trouble.MISSING, problem=f"{path} is not there")
     try:
         refuse_network(path)
+        refuse_other_names(path)
         if not path.is_file():
             raise ConfigurationError(f"{path} is not a file; give the path of a file")
         file = _stat(path)
