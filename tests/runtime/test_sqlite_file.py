@@ -142,10 +142,25 @@ def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, path: str, says
     assert says in refused(tmp_path / path, ConfigurationError)
 
 
+def test_what_is_no_file_is_refused_and_nothing_is_made_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert "is not a file" in refused(path, ConfigurationError)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("path", ["", ":memory:"])
 def test_a_path_that_names_no_file_is_refused_at_once(path: str) -> None:
     with pytest.raises(ConfigurationError, match="names no file"):
         SqliteStore(path, clock=CLOCK)
+
+
+def test_a_path_that_leads_nowhere_is_refused_at_once(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(loop)
+    for path in (loop, loop / "jobs.db", Path("jobs\0.db")):
+        with pytest.raises(ConfigurationError, match="names no file"):
+            SqliteStore(path, clock=CLOCK)
 
 
 def test_another_strategy_is_refused_while_there_are_jobs(tmp_path: Path) -> None:
@@ -418,7 +433,7 @@ def test_p01_a_file_that_is_mounted_without_its_folder_is_refused(tmp_path: Path
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
         "36 25 8:1 / /data rw - ext4 /dev/sda1 rw\n"
-        "37 25 8:1 /srv/my\\040jobs.db /app/my\\040jobs.db rw - ext4 /dev/sda1 rw\n"
+        "37 25 8:1 /vol/my\\040jobs.db /app/my\\040jobs.db rw - ext4 /dev/sda1 rw\n"
     )
     with pytest.raises(ConfigurationError, match="mount its folder"):
         refuse_other_names(Path("/app/my jobs.db"), mounts=mounts)

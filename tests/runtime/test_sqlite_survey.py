@@ -131,6 +131,10 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
+def without_a_folder(path: Path) -> None:
+    path.parent.rmdir()
+
+
 def of_another_making(path: Path) -> None:
     make(path, "CREATE TABLE betimes_meta (other TEXT)")
 
@@ -155,6 +159,7 @@ def nothing(path: Path) -> None:
         (not_a_database, Trouble.REFUSED, "is not an SQLite database"),
         (a_few_bytes, Trouble.REFUSED, "is not an SQLite database"),
         (a_folder, Trouble.REFUSED, "is not a file"),
+        (without_a_folder, Trouble.REFUSED, "does not exist; create it first"),
         (of_another_making, Trouble.REFUSED, "of another making"),
         (without_a_version, Trouble.REFUSED, "of another making"),
         (newer, Trouble.NEWER, "has schema version 99"),
@@ -170,7 +175,7 @@ def test_case_118_what_cannot_be_used_is_said_and_not_raised(
     assert words in vitals.problem
     assert not vitals.problem.endswith(".")
     assert not vitals.can_be_looked_at
-    assert path.exists() is (spoil is not nothing)
+    assert path.exists() is (spoil not in {nothing, without_a_folder})
     with pytest.raises(StoreUnavailable, match=words):
         asyncio.run(SqliteStore(path, clock=CLOCK).look())
 

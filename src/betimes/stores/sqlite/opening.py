@@ -90,9 +90,13 @@ def location(
     text = os.fspath(path)
     if not text or text == ":memory:":
         raise ConfigurationError(f"path={text!r} names no file; for a store in memory use the memory store")
-    # One file must not go by two names, or it would have two locks.
+    try:
+        # One file must not go by two names, or it would have two locks.
+        real = Path(text).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigurationError(f"path={text!r:.200} names no file: {error}") from error
     return Location(
-        path=Path(text).resolve(),
+        path=real,
         busy_timeout_s=busy_timeout_s,
         journal=journal,
         reserve_bytes=reserve_bytes,
@@ -183,6 +187,8 @@ def _ensure_file(path: Path) -> int:
     """Create the file for its user alone if it is not there; return its mode."""
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; give the path of a file")
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path} is not a file; give the path of a file")
     if not path.parent.is_dir():
         raise ConfigurationError(f"the folder {path.parent} does not exist; create it first")
     try:

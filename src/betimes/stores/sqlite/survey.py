@@ -49,6 +49,9 @@ def survey(where: Location, *, full: bool) -> Vitals:
     """
     path = where.path
     plain = Vitals(kind="sqlite", is_durable=True, place=str(path))
+    if not path.parent.is_dir():
+        problem = f"the folder {path.parent} does not exist; create it first"
+        return replace(plain, trouble=Trouble.REFUSED, problem=problem)
     if not path.exists():
         return replace(plain, trouble=Trouble.MISSING, problem=f"{path} is not there")
     try:
