@@ -80,3 +80,25 @@ def test_a_run_that_dies_with_its_crontab_is_run_again(folder: Path, started: Ca
     assert again.stdout.count("first:2 | over") == 1
     again.signal(signal.SIGTERM)
     assert again.end() == 0
+
+
+def test_one_store_by_two_names_has_one_crontab_running(
+    folder: Path, started: Callable[..., Program], run: Callable[..., Result]
+) -> None:
+    (folder / "mine").write_text("0 0 1 1 * echo hello\n")
+    (folder / "link.db").symlink_to("jobs.db")
+    program = started("crontab", "mine", "--store", "jobs.db")
+    program.wait_until(lambda: "running until SIGINT" in program.stdout, "its start")
+    second = run("crontab", "mine", "--store", "link.db")
+    assert second.exit_code == 5
+    assert "another betimes crontab runs" in second.stderr
+    program.signal(signal.SIGTERM)
+    assert program.end() == 0
+
+
+def test_a_store_is_a_file_and_no_url(folder: Path, run: Callable[..., Result]) -> None:
+    (folder / "mine").write_text("0 0 1 1 * echo hello\n")
+    said = run("crontab", "mine", "--store", "sqlite:///jobs.db")
+    assert said.exit_code == 2
+    assert "not a URL" in said.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["mine", "pyproject.toml"]

@@ -19,6 +19,13 @@ _DAY_S = 86_400.0
 _GRACE_S = 10.0
 
 
+def _no_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -> Path | None:
+    """Take a path, and refuse what would make a folder named `sqlite:`."""
+    if value is not None and "://" in value:
+        raise click.BadParameter("give the path of a file, not a URL")
+    return None if value is None else Path(value)
+
+
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @click.option(
@@ -28,7 +35,11 @@ _GRACE_S = 10.0
 @json_option
 @click.option("--tz", metavar="ZONE", help="Zone of the schedules without CRON_TZ; default: this machine's.")
 @click.option(
-    "--store", type=click.Path(path_type=Path), metavar="FILE", help="Where jobs and history are kept."
+    "--store",
+    type=click.Path(),
+    callback=_no_url,
+    metavar="FILE",
+    help="Where jobs and history are kept.",
 )
 @click.option("--keep", type=DURATION, default=30 * _DAY_S, show_default="30d", help="How long jobs stay.")
 @click.option(
@@ -131,7 +142,7 @@ def _run(files: CrontabFiles, store: Path, *, keep: float, concurrency: int, dra
         grace=_GRACE_S,
         executors=[executor],
     )
-    mark = store.with_name(f"{store.name}.boot")
+    mark = _beside(store, "boot")
     runner = CrontabRunner(scheduler, files, log, boot_mark=mark, boot_id=clock.boot_id())
     log.say(f"starts: {', '.join(map(str, files.paths))}; jobs and history: betimes job list --url {store}")
     with lock:
@@ -159,7 +170,7 @@ def _lock(store: Path) -> IO[bytes]:
     """
     import fcntl  # noqa: PLC0415 - `--help` does without
 
-    file = store.with_name(f"{store.name}.crontab").open("ab")
+    file = _beside(store, "crontab").open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -168,6 +179,12 @@ def _lock(store: Path) -> IO[bytes]:
             f"another betimes crontab runs on {store}: stop it, or name another --store", Exit.UNAVAILABLE
         ) from None
     return file
+
+
+def _beside(store: Path, what: str) -> Path:
+    """Return the path of a file beside the store: one, by whatever links the store is named."""
+    real = store.resolve()
+    return real.with_name(f"{real.name}.{what}")
 
 
 def _default_store(paths: tuple[Path, ...], *, system: bool) -> Path:
@@ -189,9 +206,8 @@ def _prepare(store: Path) -> None:
     """
     try:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in (store, store.with_name(f"{store.name}.crontab")):
+        for path in (store, _beside(store, "crontab")):
             path.touch(mode=0o600, exist_ok=True)
-    except OSError as error:
-        raise Failure(
-            f"{store} cannot be made: {error.strerror}; say where with --store", Exit.SETTINGS
-        ) from None
+    except (OSError, RuntimeError) as error:  # the latter: links that lead in a circle
+        why = getattr(error, "strerror", None) or error
+        raise Failure(f"{store} cannot be made: {why}; say where with --store", Exit.SETTINGS) from None
