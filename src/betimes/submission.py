@@ -9,9 +9,10 @@ from random import Random
 from typing import Any
 
 from betimes.core.dependencies import in_order
-from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Tenant, Terms
+from betimes.core.job import FireKey, Job, JobSpec, Micros, Need, Terms
 from betimes.core.schedule import ScheduleRecord
 from betimes.core.schedule_terms import ScheduleTerms
+from betimes.core.shares import UNTAGGED
 from betimes.core.strategy import FairShareStrategy, PriorityStrategy, SchedulingStrategy, check_key
 from betimes.core.task import Registry
 from betimes.core.traits import Traits
@@ -32,6 +33,7 @@ class JobMaker:
 
     __slots__ = (
         "_is_plain",
+        "_is_shared",
         "_new_id",
         "_now",
         "_rng",
@@ -58,6 +60,7 @@ class JobMaker:
         self._strategy = strategy
         self._rng = rng
         self._is_plain = type(strategy) is PriorityStrategy
+        self._is_shared = type(strategy) is FairShareStrategy
         self._shares = strategy if isinstance(strategy, FairShareStrategy) else None
 
     def make(
@@ -80,8 +83,11 @@ class JobMaker:
         else:
             job = self._on_terms(spec, payload, options or SubmitOptions(), now)
             self._depend(job, options, after)
-        # The default strategy's key, without the checks that a user's strategy needs.
-        job.sort_key = -spec.priority if self._is_plain else self._key(job)
+        # The keys of the library's own strategies, without the checks that a user's strategy needs.
+        if self._is_plain:
+            job.sort_key = -spec.priority
+        else:
+            job.sort_key = UNTAGGED if self._is_shared else self._key(job)
         if len(self._tasks) != self._seen:
             self._look_at_tasks()
         if self._traits:
@@ -92,7 +98,10 @@ class JobMaker:
         """Give a job, as a store keeps it, its place in the strategy's order; its gates stay as they are."""
         job.sort_key = self._key(job)
         self._look_at_tasks()
-        job.tenant = self._tenant(job, self._traits.get(job.spec.task))
+        job.tenant = None
+        if self._shares is not None:
+            traits = self._traits.get(job.spec.task)
+            job.tenant = self._shares.tenant(None if traits is None else traits.tenant(job.payload))
 
     def forget(self, name: str) -> None:
         """Know no more of a task that was withdrawn; one that takes its name is looked at anew."""
@@ -115,12 +124,7 @@ class JobMaker:
         if traits is not None:
             job.gates = traits.gates(job.payload)
         if self._shares is not None:
-            job.tenant = self._tenant(job, traits)
-
-    def _tenant(self, job: Job, traits: Traits | None) -> Tenant | None:
-        if self._shares is None:
-            return None
-        return self._shares.tenant(None if traits is None else traits.tenant(job.payload))
+            job.tenant = self._shares.tenant(None if traits is None else traits.tenant(job.payload))
 
     def make_run(self, record: ScheduleRecord, terms: ScheduleTerms, fire: FireKey) -> Job:
         """Make the job of one fire of a schedule.

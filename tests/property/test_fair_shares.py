@@ -28,13 +28,13 @@ class Queue:
     def arrive(self, place: int, *, priority: int = 1) -> None:
         job = Job("x", JobSpec(task="t", priority=priority), sort_key=UNTAGGED)
         job.tenant = self.tenants[place]
-        self.shares.tag(job)
+        self.shares.tag([job])
         heappush(self.heap, (job.sort_key, len(self.jobs), place))
         self.jobs.append(job)
 
     def claim(self) -> int:
         _, seq, place = heappop(self.heap)
-        self.shares.claimed(self.jobs[seq])
+        self.shares.claimed([self.jobs[seq]])
         return place
 
     def waiting(self, place: int) -> int:

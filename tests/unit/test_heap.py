@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from heapq import heappop
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -267,6 +268,103 @@ def test_rebuilding_costs_a_constant_for_each_discarded_entry() -> None:
     assert heap.rebuilds <= 5  # Each leaves at most a quarter of the entries.
 
 
+def mixed(*keys: int, times: int) -> LazyHeap[int, int]:
+    """A heap in which these keys have come so many times, one after the other; each item is its number."""
+    heap: LazyHeap[int, int] = LazyHeap()
+    for seq in range(times * len(keys)):
+        heap.push(keys[seq % len(keys)], seq, seq)
+    return heap
+
+
+def by_rank(count: int, *keys: int) -> list[int]:
+    """The numbers of so many entries with these keys in turns, in the order in which they come out."""
+    return sorted(range(count), key=lambda seq: (keys[seq % len(keys)], seq))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1_000])
+def test_keys_that_come_over_and_over_come_out_in_order(at_once: int) -> None:
+    heap = mixed(3, 1, 2, times=200)
+    heap.push(2, 2_000, 2_000)
+    assert (heap.size, heap.live) == (601, 601)
+    assert [entry[1] for entry in heap.in_order()] == [*by_rank(600, 3, 1, 2)[:400], 2_000, *range(0, 600, 3)]
+    out: list[int] = []
+    while items := heap.pop_items(at_once):
+        assert len(items) == min(at_once, 601 - len(out))
+        out += items
+        assert heap.live == heap.size == 601 - len(out)
+    assert out == [*by_rank(600, 3, 1, 2)[:400], 2_000, *range(0, 600, 3)]
+    assert (heap.pop(), heap.peek()) == (None, None)
+
+
+def test_keys_that_come_over_and_over_are_hardly_compared() -> None:
+    keys = [CountingKey(value) for value in range(9, -1, -1)]
+    heap: LazyHeap[CountingKey, None] = LazyHeap()
+    for seq in range(20_000):
+        heap.push(keys[seq % 10], seq, None)
+    CountingKey.compared = 0
+    for seq in range(20_000, 40_000):
+        heap.push(keys[seq % 10], seq, None)
+    assert CountingKey.compared <= 20_000  # With the last of the run.
+    CountingKey.compared = 0
+    assert len(heap.pop_items(20_000)) == 20_000
+    assert CountingKey.compared < 20_000  # A list of 40,000 for heapq compares some 300,000 times.
+
+
+def test_an_older_number_of_a_common_key_goes_before_the_others() -> None:
+    heap = mixed(3, 1, 2, times=200)
+    taken = [heap.pop() for _ in range(100)]
+    assert [entry and entry[0] for entry in taken] == [1] * 100
+    heap.push(1, taken[40][1] if taken[40] else -1, -40)  # as what is given back
+    assert heap.pop_items(2) == [-40, 301]
+    assert heap.pop_due(0) is None
+    assert heap.pop_due(1) == (1, 304, 304)
+
+
+def test_what_is_discarded_among_common_keys_never_comes_out() -> None:
+    heap = mixed(3, 1, 2, times=200)
+    for seq in range(0, 600, 2):
+        heap.discard(seq)
+    assert (heap.live, heap.size, heap.rebuilds) == (300, 600, 0)
+    assert heap.pop_items(10) == [seq for seq in by_rank(600, 3, 1, 2) if seq % 2][:10]
+    for seq in range(201, 600, 2):
+        heap.discard(seq)
+    assert heap.rebuilds == 1
+    assert heap.size <= 64 + 4 * heap.live
+    rest = [seq for seq in by_rank(600, 3, 1, 2) if seq % 2 and seq < 200][10:]
+    assert [entry[1] for entry in heap.in_order()] == rest
+    for seq in range(600, 1_000):
+        heap.push(2, seq, seq)
+    assert [entry[1] for entry in iter(heap.pop, None)] == sorted(
+        [*rest, *range(600, 1_000)], key=lambda seq: (2 if seq >= 600 else [3, 1, 2][seq % 3], seq)
+    )
+    assert heap.dropped == 500
+
+
+def test_a_key_that_is_taken_up_by_others_makes_way_for_them() -> None:
+    heap: LazyHeap[int, int] = LazyHeap()
+    waiting: list[tuple[int, int]] = []
+    for seq in range(6_000):
+        key = seq // 100 + (seq * 7) % 5
+        heap.push(key, seq, seq)
+        waiting.append((key, seq))
+        if seq % 3:
+            waiting.sort()
+            entry = heap.pop()
+            assert entry is not None
+            assert entry[:2] == waiting.pop(0)
+    assert heap.pop_items(6_000) == [seq for _, seq in sorted(waiting)]
+
+
+def test_there_may_be_more_common_keys_than_rows() -> None:
+    keys = [(number * 77) % 1_000 for number in range(1_000)]
+    heap = mixed(*keys, times=30)
+    assert heap.pop_items(40_000) == by_rank(30_000, *keys)
+    keys = [9, 8, 8, 7, 7, 6, 6, 5, 5, 5, 8, 7]
+    with mock.patch.multiple("betimes.core.heap", _LOOKED_AT=0, _MOST_ROWS=3):
+        heap = mixed(*keys, times=3)
+        assert [entry[1] for entry in iter(heap.pop, None)] == by_rank(36, *keys)
+
+
 Step = tuple[str, int]
 KINDS = ["push", "push", "last", "back", "discard", "pop", "pop_due", "pop_items", "peek"]
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9)), max_size=80)
@@ -297,6 +395,16 @@ def take(heap: LazyHeap[int, int], model: list[Entry[int, int]], step: Step) -> 
 
 @given(steps=STEPS, slack=st.sampled_from([0, 1, 64]))
 def test_it_does_what_a_sorted_list_does(steps: list[Step], slack: int) -> None:
+    check_against_a_list(steps, slack)
+
+
+@given(steps=STEPS, slack=st.sampled_from([0, 1, 64]), most=st.sampled_from([1, 2, 256]))
+def test_it_does_so_with_rows(steps: list[Step], slack: int, most: int) -> None:
+    with mock.patch.multiple("betimes.core.heap", _LOOKED_AT=0, _MOST_ROWS=most):
+        check_against_a_list(steps, slack)
+
+
+def check_against_a_list(steps: list[Step], slack: int) -> None:
     heap: LazyHeap[int, int] = LazyHeap(slack=slack)
     model: list[Entry[int, int]] = []
     discarded = 0

@@ -20,8 +20,7 @@ def new(name: str | None, cost: int = COST) -> Job:
 def tags(place: Shares, *names: str, cost: int = COST) -> list[float]:
     """The start tags of new jobs, in rounds of a tenant of weight 1."""
     jobs = [new(name, cost) for name in names]
-    for job in jobs:
-        place.tag(job)
+    place.tag(jobs)
     return [tag_of(job.sort_key) / COST for job in jobs]
 
 
@@ -37,31 +36,44 @@ def test_who_comes_late_begins_at_the_virtual_time() -> None:
     place = Shares()
     jobs = [new("a") for _ in range(5)]
     for job in jobs:
-        place.tag(job)
+        place.tag([job])
     for job in (jobs[3], jobs[1]):  # a gate can hold back the first
-        place.claimed(job)
+        place.claimed([job])
     assert place.virtual == 3 * COST
     assert tags(place, "b", "b", "a") == [3, 4, 5]
+
+
+def test_of_jobs_claimed_together_the_last_with_a_tenant_tells_the_time() -> None:
+    place = Shares()
+    jobs = [new("a"), new("a"), new(None), new("a"), new(None)]
+    place.tag(jobs)
+    place.claimed(jobs[:3])
+    assert place.virtual == COST
+    place.claimed(jobs)
+    assert place.virtual == 2 * COST
+    place.claimed(jobs[:1])
+    place.claimed([])
+    assert place.virtual == 2 * COST
 
 
 def test_a_place_is_given_once_and_only_to_tenants() -> None:
     place = Shares()
     job, nobodys = new("a"), new(None)
-    place.tag(job)
+    place.tag([job])
     before = job.sort_key
-    place.tag(job)
-    place.tag(nobodys)
-    place.claimed(nobodys)
+    place.tag([job])
+    place.tag([nobodys])
+    place.claimed([nobodys])
     assert (job.sort_key, nobodys.sort_key, place.virtual) == (before, UNTAGGED, 0)
 
 
 def test_what_comes_again_moves_nothing() -> None:
     place = Shares()
     job = new("a")
-    place.tag(job)
+    place.tag([job])
     for _ in range(3):
-        place.claimed(job)
-        place.tag(job)
+        place.claimed([job])
+        place.tag([job])
     assert tags(place, "a", "b") == [1, 0]
 
 
@@ -95,16 +107,16 @@ def test_tenants_who_stand_no_worse_than_new_ones_are_forgotten() -> None:
     place = Shares()
     for number in range(5_000):
         job = new(f"t{number}")
-        place.tag(job)
-        place.claimed(job)
+        place.tag([job])
+        place.claimed([job])
         late = new(f"t{number}")
-        place.tag(late)
-        place.claimed(late)
+        place.tag([late])
+        place.claimed([late])
     assert len(place._finishes) <= 1024
     behind = new("behind")
-    place.tag(behind)
+    place.tag([behind])
     for number in range(3_000):
-        place.tag(new(f"other {number}"))
+        place.tag([new(f"other {number}")])
     assert "behind" in place._finishes, "whoever has jobs ahead of the virtual time is not"
 
 

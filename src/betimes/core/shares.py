@@ -17,6 +17,8 @@ a thousand jobs for tomorrow morning would otherwise find them all due at once w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from betimes.core.job import Job
 from betimes.core.priority import HIGHEST_PRIORITY
 from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
@@ -26,6 +28,7 @@ UNTAGGED = LARGEST_KEY
 
 _PRIORITY_BITS = 11  # 2,001 priorities
 _FINE_BITS = 10
+_FIRST_KEY = SMALLEST_KEY + HIGHEST_PRIORITY
 COST = 2520 << _FINE_BITS
 """What one job costs a tenant of weight 1: weights from 1 to 10, and many more, divide it. A sort key has
 no room for the fine bits; they keep the shares of other weights right in the long run."""
@@ -42,7 +45,7 @@ def tag_of(key: int) -> int:
 
 def key_of(tag: int, priority: int) -> int:
     """Return the sort key of a start tag: equal tags by priority, the highest first."""
-    return SMALLEST_KEY + (tag >> _FINE_BITS << _PRIORITY_BITS) + (HIGHEST_PRIORITY - priority)
+    return (tag >> _FINE_BITS << _PRIORITY_BITS) + (_FIRST_KEY - priority)
 
 
 def finish_tag(start: int, cost: int) -> int:
@@ -75,21 +78,24 @@ class Shares:
         self._finishes: dict[str, int] = {}
         self._tidy_at = 1024
 
-    def tag(self, job: Job) -> None:
-        """Give a job that is ready for the first time its sort key."""
-        tenant = job.tenant
-        if tenant is None or job.sort_key != UNTAGGED:
-            return
-        start = start_tag(self.virtual, self._finishes.get(tenant.name))
-        self._finishes[tenant.name] = finish_tag(start, tenant.cost)
-        job.sort_key = key_of(start, job.spec.priority)
-        if len(self._finishes) >= self._tidy_at:
+    def tag(self, jobs: Iterable[Job]) -> None:
+        """Give those of the jobs their sort keys that have a tenant and are ready for the first time."""
+        virtual, finishes = self.virtual, self._finishes
+        for job in jobs:
+            if job.tenant is not None and job.sort_key == UNTAGGED:
+                name, cost = job.tenant
+                start = start_tag(virtual, finishes.get(name))
+                finishes[name] = finish_tag(start, cost)
+                job.sort_key = key_of(start, job.spec.priority)
+        if len(finishes) >= self._tidy_at:
             self._tidy()
 
-    def claimed(self, job: Job) -> None:
-        """Move the virtual time on to a job that was claimed."""
-        if job.tenant is not None:
-            self.virtual = max(self.virtual, tag_of(job.sort_key))
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        """Move the virtual time on to jobs that were claimed, given in their order."""
+        for job in reversed(jobs):
+            if job.tenant is not None:
+                self.virtual = max(self.virtual, tag_of(job.sort_key))
+                return
 
     def _tidy(self) -> None:
         """Forget the tenants that stand no worse than a new one."""

@@ -17,6 +17,8 @@ from betimes.errors import ConfigurationError
 VALUES_KEPT = 10_000
 """For how many values of its only gate a task's traits keep the keys at hand."""
 
+_LEAST, _MOST = -(2**63), 2**63
+
 
 class Argument:
     """Reads one argument of a task's jobs off their payload, as text.
@@ -44,6 +46,8 @@ class Argument:
     def read(self, payload: bytes) -> str:
         """Return the argument's value in a stored call."""
         value = self._decode(payload).value  # type: ignore[attr-defined]
+        if type(value) is int and _LEAST < value < _MOST:
+            return str(value)  # as `_text`, without its calls
         return self._default if value is msgspec.UNSET else _text(value)
 
 
@@ -65,6 +69,9 @@ def _text(value: object) -> str:
 class Traits:
     """The gates and the tenant of one task's jobs.
 
+    Attributes:
+        tenant: returns the name of the tenant of a job with these arguments; None: they do not say.
+
     Args:
         task: the task.
         tenants_by: the name of the argument that tells tenants apart; None: the strategy has no shares.
@@ -73,7 +80,7 @@ class Traits:
         ConfigurationError: a limit or rate is by an argument that the function does not have.
     """
 
-    __slots__ = ("_alone", "_gates", "_kept", "_static", "_tenant")
+    __slots__ = ("_alone", "_gates", "_kept", "_static", "tenant")
 
     def __init__(self, task: TaskDefinition, tenants_by: str | None = None) -> None:
         self._gates: list[tuple[str, Argument | None]] = []
@@ -90,7 +97,8 @@ class Traits:
         # Most tasks have one gate: jobs of equal values then share one tuple, of which a million can wait.
         self._alone = self._gates[0] if has_values and len(self._gates) == 1 else None
         self._kept: dict[str, tuple[str, ...]] = {}
-        self._tenant = None if tenants_by is None else Argument.of(task.fn, task.signature, tenants_by)
+        tenant = None if tenants_by is None else Argument.of(task.fn, task.signature, tenants_by)
+        self.tenant: Callable[[bytes], str | None] = _nobody if tenant is None else tenant.read
 
     def gates(self, payload: bytes) -> tuple[str, ...]:
         """Return the keys of the gates that a job with these arguments must pass, in the task's order."""
@@ -113,6 +121,7 @@ class Traits:
             keys = self._kept[text] = (key_under(rule, text),)
         return keys
 
-    def tenant(self, payload: bytes) -> str | None:
-        """Return the name of the tenant of a job with these arguments; None: they do not say."""
-        return None if self._tenant is None else self._tenant.read(payload)
+
+def _nobody(payload: bytes) -> None:
+    """Return the tenant of a job whose arguments do not say: nobody."""
+    del payload

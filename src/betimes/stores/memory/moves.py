@@ -74,7 +74,7 @@ class Moves:
         is more to it. What is submitted to run at once is due by the clock it was stamped with.
         """
         newest = self._history.newest
-        is_plain = True
+        has_gates = has_tenants = False
         for job in jobs:
             if (
                 job.terms is not None
@@ -84,18 +84,19 @@ class Moves:
                 or job.id in newest
             ):
                 return False
-            if job.gates or job.tenant is not None:
+            if job.gates:
                 self._gates.check(job)
-                is_plain = False
-        if not is_plain:
-            self._arrive_with_more(jobs)
-            return True
+                has_gates = True
+            if job.tenant is not None:
+                has_tenants = True
+        if has_tenants:
+            self._waiting.tag(jobs)
         ready = self._waiting.ready
         seq = self.last_seq
         for job in jobs:
             job.seq = seq = seq + 1
             newest[job.id] = job
-            heap = ready.get((job.spec.queue, job.spec.lane))
+            heap = None if has_gates else ready.get((job.spec.queue, job.spec.lane))
             if heap is None:
                 self._waiting.push_ready(job)
             else:
@@ -103,16 +104,6 @@ class Moves:
         self.last_seq = seq
         self.work_appeared = True
         return True
-
-    def _arrive_with_more(self, jobs: Sequence[Job]) -> None:
-        """Put new jobs where they wait that have gates, or tenants, and are otherwise plain."""
-        newest, add = self._history.newest, self._waiting.add
-        for job in jobs:
-            self.last_seq += 1
-            job.seq = self.last_seq
-            newest[job.id] = job
-            add(job)
-        self.work_appeared = True
 
     def complete_plainly(self, reports: Sequence[Report], steps: list[Transition | None]) -> None:
         """Carry out the successes that come next among the reports, and add their steps.

@@ -95,8 +95,7 @@ class Turns:
         claim(claimed, request.worker, now)
         lease.held.update([(job.seq, job) for job in claimed])
         if waiting.has_tenants:
-            for job in claimed:
-                waiting.shares.claimed(job)
+            waiting.shares.claimed(claimed)
         assert len(claimed) <= max(request.limit, 0)
         return claimed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from betimes.core.claiming import is_open
 from betimes.core.heap import LazyHeap
@@ -46,8 +46,7 @@ class Waiting:
         status = job.status
         if status is READY:
             if job.tenant is not None:
-                self.has_tenants = True
-                self.shares.tag(job)
+                self.tag((job,))
             if job.parked is None:
                 self.push_ready(job)
             else:
@@ -58,6 +57,11 @@ class Waiting:
             self.delayed_by_queue[queue] = self.delayed_by_queue.get(queue, 0) + 1
         else:
             self.blocked[job.seq] = job
+
+    def tag(self, jobs: Sequence[Job]) -> None:
+        """Give READY jobs their sort keys that have tenants, and none yet."""
+        self.has_tenants = True
+        self.shares.tag(jobs)
 
     def push_ready(self, job: Job) -> None:
         """Put a READY job into its heap, or its line."""
