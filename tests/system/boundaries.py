@@ -7,7 +7,6 @@ close of a file, and before each answer is given to whoever called.
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sqlite3
@@ -52,9 +51,14 @@ class Boundaries:
 
         assert vars(writer)["WRITES_TO_CHECKPOINT"] > WRITES_TO_CHECKPOINT
         vars(writer)["WRITES_TO_CHECKPOINT"] = WRITES_TO_CHECKPOINT
-        sqlite3.connect = functools.partial(  # type: ignore[assignment] # it is called as it always was
-            sqlite3.connect, factory=functools.partial(_Connection, boundaries=self)
-        )
+        connect = sqlite3.connect
+
+        def connect_watched(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+            factory = kwargs.pop("factory", sqlite3.Connection)
+            watched = type("Watched", (_Watched, factory), {"boundaries": self})
+            return connect(*args, factory=watched, **kwargs)
+
+        sqlite3.connect = connect_watched  # type: ignore[assignment] # it is called as it always was
         resolve = Operation.resolve
 
         def resolve_later(operation: Operation) -> None:
@@ -70,24 +74,24 @@ def die() -> None:
     time.sleep(60)
 
 
-class _Connection(sqlite3.Connection):
-    def __init__(self, *args: Any, boundaries: Boundaries, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._boundaries = boundaries
-        self._is_writing = False
+class _Watched(sqlite3.Connection):
+    """Comes before the class of connections that the store asks for."""
+
+    boundaries: Boundaries
+    _is_writing = False
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         word = next((word for word in _COUNTED if sql.startswith(word)), None)
         self._is_writing |= word == "BEGIN IMMEDIATE"
         if word is None or not (self._is_writing or word.startswith("PRAGMA")):
             return super().execute(sql, *args)
-        self._boundaries.reach(f"before {word}")
+        self.boundaries.reach(f"before {word}")
         cursor = super().execute(sql, *args)
         self._is_writing = word == "BEGIN IMMEDIATE"
-        self._boundaries.reach(f"after {word}")
+        self.boundaries.reach(f"after {word}")
         return cursor
 
     def close(self) -> None:
-        self._boundaries.reach("before a close")
+        self.boundaries.reach("before a close")
         super().close()
-        self._boundaries.reach("after a close")
+        self.boundaries.reach("after a close")
