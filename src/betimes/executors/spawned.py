@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from betimes.executors.accounts import Account
@@ -69,12 +69,12 @@ class Exit:
         code: its exit code; minus the signal's number if a signal killed it; None: not known, since it was
             never started, or since somebody else in this process has reaped it.
         error: why it could not be started (no such program, too many open files, …); None: it was.
-        pid: which process it was; None: it was never started.
+        pid: which process it was, which says nothing of how it ended; None: it was never started.
     """
 
     code: int | None = None
     error: Exception | None = None
-    pid: int | None = None
+    pid: int | None = field(default=None, compare=False)
 
 
 class Spawned:
