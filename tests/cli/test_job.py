@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from click.testing import Result
 from tests.cli.stored import Stored, fill
 
 from betimes import JobStatus
-from betimes.cli.ids import shortened
+from betimes.cli import changes, ids
 from betimes.cli.which import STATUSES
 
 Run = Callable[..., Result]
@@ -64,13 +66,79 @@ def test_a_table_shows_ids_by_beginnings_that_tell_them_apart(run: Run, stored: 
     assert "no luck" in result.stdout
 
 
-def test_the_shortest_beginnings_differ_and_have_eight_characters() -> None:
-    assert shortened(["019ad7c1-aaaa-1", "019ad7c1-aaab-1", "nightly"]) == {
-        "019ad7c1-aaaa-1": "019ad7c1-aaaa",
-        "019ad7c1-aaab-1": "019ad7c1-aaab",
-        "nightly": "nightly",
-    }
-    assert shortened(["abcdefghijklm"]) == {"abcdefghijklm": "abcdefgh"}
+def test_what_a_list_shows_of_an_id_no_other_job_has_either_listed_or_not(run: Run, app: Path) -> None:
+    for job_id in ("019ad7c1-aaaa-1", "019ad7c1-aaab-1", "nightly", "abcdefghijklm"):
+        assert run("submit", "-a", "app.py", "add", "1", "--job-id", job_id, "--tag", job_id).exit_code == 0
+
+    def shown(*options: str) -> list[str]:
+        return [
+            line.split()[0]
+            for line in run("job", "list", "--url", "jobs.db", *options).stdout.splitlines()[1:]
+        ]
+
+    assert shown() == ["abcdefgh", "nightly", "019ad7c1-aaab", "019ad7c1-aaaa"]
+    assert shown("--tag", "019ad7c1-aaaa-1") == ["019ad7c1-aaaa"]
+    assert shown("-n", "1") == ["abcdefgh"]
+
+
+def test_a_table_of_more_ids_than_anybody_types_has_them_whole(
+    run: Run, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids, "MOST_SHORTENED", 4)
+    assert stored.done in run("job", "list", "--url", "jobs.db").stdout
+    assert stored.done not in run("job", "list", "--url", "jobs.db", "--status", "completed").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("job", "list"),
+        ("job", "show", "x"),
+        ("queue", "list"),
+        ("queue", "pause", "default"),
+        ("schedule", "list"),
+        ("workers", "list"),
+        ("explain", "--queue", "default"),
+        ("db", "prune"),
+        ("job", "cancel", "--status", "ready", "-y"),
+    ],
+    ids=" ".join,
+)
+def test_a_store_that_is_not_there_is_not_made_by_asking_it(
+    run: Run, folder: Path, command: tuple[str, ...]
+) -> None:
+    result = run(*command, "--url", "mistyped.db")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert "mistyped.db is not there: is it the path that the workers use?" in result.stderr
+    assert [path.name for path in folder.iterdir()] == ["pyproject.toml"]
+
+
+def test_a_file_of_another_program_is_left_as_it_was_by_asking_it(run: Run, folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "other.db")) as sql:
+        sql.executescript("CREATE TABLE t (x)")
+    before = (folder / "other.db").read_bytes()
+    result = run("job", "list", "--url", "other.db")
+    assert result.exit_code == 5
+    assert "other.db holds no store" in result.stderr
+    assert (folder / "other.db").read_bytes() == before
+
+
+def test_an_application_has_no_store_until_it_is_used(run: Run, app: Path, folder: Path) -> None:
+    assert run("job", "list", "-a", "app.py").exit_code == 5
+    assert not (folder / "jobs.db").exists()
+    assert run("submit", "-a", "app.py", "add", "1").exit_code == 0
+    assert run("job", "list", "-a", "app.py").exit_code == 0
+
+
+def test_a_change_of_more_jobs_than_are_under_way_at_a_time_gets_through_all(
+    run: Run, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "AT_ONCE", 3)
+    lines = "".join(f"[{number}]\n" for number in range(8))
+    made = run("submit", "-a", "app.py", "add", "--stdin", stdin=lines).stdout.split()
+    done = json.loads(run("job", "cancel", "--task", "app.add", "-y", "--json", "--url", "jobs.db").stdout)
+    assert [each["id"] for each in done] == made[::-1]
+    assert {each["outcome"] for each in done} == {"cancelled"}
 
 
 def test_a_beginning_that_several_ids_share_is_refused_with_their_names(run: Run, stored: Stored) -> None:
@@ -104,7 +172,8 @@ def test_a_log_of_a_job_that_wrote_none_is_empty(run: Run, stored: Stored) -> No
 def test_a_log_is_followed_until_the_job_has_ended(run: Run, app: Path) -> None:
     app.write_text(
         'from betimes import Context, Scheduler\nscheduler = Scheduler("jobs.db")\n'
-        "@scheduler.task\ndef say(ctx: Context) -> None:\n    ctx.log.info('first')\n    ctx.log.info('second')\n"
+        "@scheduler.task\ndef say(ctx: Context) -> None:\n"
+        "    ctx.log.info('first')\n    ctx.log.info('second')\n"
     )
     job_id = run("submit", "-a", "app.py", "say").stdout.strip()
     assert run("worker", "app.py", "--burst").exit_code == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,14 @@ from betimes.cli.exits import Exit, Failure
 from betimes.cli.ids import shortened, whole_id
 from betimes.cli.opening import as_client
 from betimes.cli.output import Column, show_table
-from betimes.cli.progress import progress
+from betimes.cli.progress import bar
 from betimes.cli.which import Which
 
 if TYPE_CHECKING:
     from betimes.scheduler import Scheduler
+
+AT_ONCE = 100
+"""How many jobs of a change are under way at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,20 @@ class Change:
                 f"name the jobs to {self.verb} by their ids, or by --status, --task, --queue and --tag"
                 + ("; not both" if self.chosen.job_ids else "")
             )
-        done = as_client(scheduler, self._carry_out)
+        done, short = as_client(scheduler, self._answer)
         if not done and not self.chosen.job_ids:
             click.echo("[]" if self.chosen.as_json else "no such job")
             return
-        short = shortened(each.id for each in done)
         columns = [Column("id", lambda each: short[each.id]), Column("outcome", lambda each: each.outcome)]
         show_table(done, columns, as_json=self.chosen.as_json)
         failed = [each for each in done if not each.is_done]
         if failed:
             raise Failure(f"{len(failed)} of {len(done)} jobs stand as they were", Exit.REFUSED)
+
+    async def _answer(self, scheduler: Scheduler) -> tuple[list[Done], dict[str, str]]:
+        done = await self._carry_out(scheduler)
+        is_shown = not self.chosen.as_json
+        return done, await shortened(scheduler, (each.id for each in done)) if is_shown else {}
 
     async def _carry_out(self, scheduler: Scheduler) -> list[Done]:
         named = [await whole_id(scheduler, text) for text in self.chosen.job_ids]
@@ -100,7 +107,19 @@ class Change:
         is_sure = bool(self.chosen.job_ids) or not ids or self.chosen.yes
         if not is_sure and not click.confirm(f"{self.verb} {len(ids)} jobs?", err=True):
             raise Failure("nothing was changed", Exit.NO)
-        return [await self._one(scheduler, job_id) for job_id in progress(ids, self.verb)]
+        return await self._change(scheduler, ids)
+
+    async def _change(self, scheduler: Scheduler, ids: Sequence[str]) -> list[Done]:
+        """Change jobs, many at a time: the store commits together what comes together."""
+        import asyncio  # noqa: PLC0415 - `--help` does without
+
+        done: list[Done] = []
+        with bar(self.verb, len(ids)) as advance:
+            for start in range(0, len(ids), AT_ONCE):
+                step = ids[start : start + AT_ONCE]
+                done += await asyncio.gather(*(self._one(scheduler, job_id) for job_id in step))
+                advance(len(step))
+        return done
 
     async def _found(self, scheduler: Scheduler) -> list[str]:
         found = await self.chosen.which.all(scheduler)

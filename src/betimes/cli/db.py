@@ -96,7 +96,7 @@ def migrate(*, app: str | None, url: str | None, plan: bool, as_json: bool) -> N
         raise Failure(vitals.problem, code)
     found, newest = (0, _newest()) if file is None else (file.schema or 0, file.newest_schema)
     if not plan and found != newest:
-        as_client(scheduler, _nothing)
+        as_client(scheduler, _nothing, may_make=True)
     if as_json:
         show_json({"place": vitals.place, "from": found, "to": newest, "done": not plan or found == newest})
     elif found == newest:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 SHORTEST = 8
 """The fewest characters that a list shows of an id."""
 
+STEP = 5
+"""How many more it shows at a time, so that beginnings of UUIDs end with one of their groups."""
+
+MOST_SHORTENED = 1000
+"""Of so many ids, at most, the others that begin like each are looked for."""
+
 MOST_NAMED = 5
 
 
@@ -31,22 +37,19 @@ async def whole_id(scheduler: Scheduler, text: str) -> str:
     raise Failure(f"several ids begin with {text!r}: {named}; write more of the one you mean", Exit.UNKNOWN)
 
 
-def shortened(ids: Iterable[str]) -> dict[str, str]:
-    """Return each id with the shortest beginning of it that none of the others has."""
-    ordered = sorted(set(ids))
-    short: dict[str, str] = {}
-    for place, job_id in enumerate(ordered):
-        neighbours = ordered[max(0, place - 1) : place] + ordered[place + 1 : place + 2]
-        length = max([SHORTEST, *(_common(job_id, other) + 1 for other in neighbours)])
-        short[job_id] = job_id if len(job_id) <= length + 1 else job_id[:length]
-    return short
+async def shortened(scheduler: Scheduler, ids: Iterable[str]) -> dict[str, str]:
+    """Return each id with a beginning of it that no other job of the store has: what is shown can be typed.
+
+    A long answer has its ids whole: nobody types those.
+    """
+    ids = set(ids)
+    if len(ids) > MOST_SHORTENED:
+        return {each: each for each in ids}
+    return {each: await _short(scheduler, each) for each in ids}
 
 
-def _common(one: str, other: str) -> int:
-    """Return how many characters two ids begin with in common."""
-    number = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        number += 1
-    return number
+async def _short(scheduler: Scheduler, job_id: str) -> str:
+    for length in range(SHORTEST, len(job_id) - 1, STEP):
+        if len(await scheduler.job_ids(job_id[:length], limit=2)) < 2:  # noqa: PLR2004 - it alone
+            return job_id[:length]
+    return job_id

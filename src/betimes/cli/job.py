@@ -40,8 +40,12 @@ def list_(
     *, which: Which, limit: int, before: int | None, app: str | None, url: str | None, as_json: bool
 ) -> None:
     """List jobs, newest first."""
-    found = as_client(target(app, url), lambda scheduler: which.page(scheduler, limit, before))
-    short = shortened(info.id for info in found)
+
+    async def ask(scheduler: Scheduler) -> tuple[list[JobInfo], dict[str, str]]:
+        found = await which.page(scheduler, limit, before)
+        return found, {} if as_json else await shortened(scheduler, (info.id for info in found))
+
+    found, short = as_client(target(app, url), ask)
     columns = [
         Column("id", lambda info: short[info.id]),
         Column("status", lambda info: info.status.value),

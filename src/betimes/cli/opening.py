@@ -131,12 +131,41 @@ def _is_nearer() -> bool:
     return app and not url
 
 
-def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]]) -> T:
-    """Open a store as a client, ask something of it, and close it."""
+def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]], *, may_make: bool = False) -> T:
+    """Open a store as a client, ask something of it, and close it.
+
+    Args:
+        scheduler: of the store.
+        ask: what is asked.
+        may_make: whether a store that is not there yet is made. Whoever looks at one has mistyped its path: a
+            new file would tell them that there are no jobs.
+
+    Raises:
+        Failure: there is no store, and none may be made.
+    """
     import asyncio  # noqa: PLC0415 - `--help` does without
 
     async def run() -> T:
+        if not may_make:
+            await _refuse_none(scheduler)
         async with scheduler.client():
             return await ask(scheduler)
 
     return asyncio.run(run())
+
+
+async def _refuse_none(scheduler: Scheduler) -> None:
+    from betimes.core.vitals import Trouble  # noqa: PLC0415 - as above
+
+    vitals = await scheduler._store.vitals()  # noqa: SLF001 - as above
+    if vitals.trouble is Trouble.MISSING:
+        problem = vitals.problem
+    elif vitals.trouble is None and vitals.file is not None and vitals.file.schema == 0:
+        problem = f"{vitals.place} holds no store"
+    else:
+        return  # whatever else is wrong is said when it is opened
+    raise Failure(
+        f"{problem}: is it the path that the workers use? The first of them makes it, and so do "
+        "betimes submit and betimes db migrate",
+        Exit.UNAVAILABLE,
+    )

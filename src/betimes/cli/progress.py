@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
-
-T = TypeVar("T")
+from typing import Protocol
 
 WORTH_IT = 50
 """Fewer steps are over before a bar could be read."""
@@ -20,26 +18,15 @@ class Advance(Protocol):
         """Tell."""
 
 
-def progress(steps: Sequence[T], label: str) -> Iterator[T]:
-    """Yield the steps one after the other, with a bar if somebody looks and there are many."""
-    if len(steps) < WORTH_IT:
-        yield from steps
-        return
-    with bar(label, len(steps)) as advance:
-        for step in steps:
-            yield step
-            advance(1)
-
-
 @contextmanager
 def bar(label: str, total: int) -> Iterator[Advance]:
-    """Show a bar while the block runs, if somebody looks.
+    """Show a bar while the block runs, if somebody looks and there is much to do.
 
     Args:
         label: what is being done.
         total: how many steps there are; 0: that is not known yet.
     """
-    if not sys.stderr.isatty():
+    if 0 < total < WORTH_IT or not sys.stderr.isatty():
         yield _nobody_looks
         return
     try:

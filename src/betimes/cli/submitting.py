@@ -152,7 +152,7 @@ def submit_one(asked: Asked, texts: Sequence[str]) -> None:
         else:
             click.echo(job.id)
 
-    as_client(asked.scheduler, go)
+    as_client(asked.scheduler, go, may_make=True)
 
 
 def _shown(job: JobHandle[Any], task: Task[..., Any]) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def submit_lines(asked: Asked) -> None:
                     click.echo("\n".join(made))
 
     try:
-        as_client(asked.scheduler, go)
+        as_client(asked.scheduler, go, may_make=True)
     except BaseException:
         if ids:
             click.echo(f"{len(ids)} of {len(bound)} jobs were submitted before this:", err=True)
