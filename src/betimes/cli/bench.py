@@ -51,8 +51,8 @@ def bench(*, seconds: float, concurrency: int, folder: Path | None, as_json: boo
     columns = (
         Column("STORE", lambda each: each.store),
         Column("WHAT", lambda each: each.what),
-        Column("JOBS", lambda each: f"{each.jobs:,}"),
-        Column("SECONDS", lambda each: f"{each.seconds:.2f}"),
+        Column("JOBS", lambda each: f"{each.jobs:,}", spare=2),
+        Column("SECONDS", lambda each: f"{each.seconds:.2f}", spare=1),
         Column("A SECOND", lambda each: f"{each.per_second:,.0f}"),
         Column("MEDIAN", lambda each: _ms(each.median_ms)),
         Column("95 %", lambda each: _ms(each.p95_ms)),

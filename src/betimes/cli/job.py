@@ -50,13 +50,13 @@ def list_(
         Column("id", lambda info: short[info.id]),
         Column("status", lambda info: info.status.value),
         Column("task", lambda info: info.task),
-        Column("queue", lambda info: info.queue),
-        Column("priority", lambda info: info.priority),
-        Column("attempt", lambda info: info.attempt),
-        Column("submitted (UTC)", lambda info: info.submitted_at),
-        Column("run at (UTC)", lambda info: info.run_at),
-        Column("finished (UTC)", lambda info: info.finished_at),
-        Column("why", _why),
+        Column("queue", lambda info: info.queue, spare=3),
+        Column("priority", lambda info: info.priority, spare=6),
+        Column("attempt", lambda info: info.attempt, spare=4),
+        Column("submitted (UTC)", lambda info: info.submitted_at, spare=5),
+        Column("run at (UTC)", lambda info: info.run_at, spare=2),
+        Column("finished (UTC)", lambda info: info.finished_at, spare=7),
+        Column("why", _why, spare=1),
     ]
     show_table(found, columns, as_json=as_json, empty="no such job")
     if len(found) == limit and not as_json:

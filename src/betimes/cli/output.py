@@ -1,7 +1,8 @@
 """How answers are shown: tables for people, JSON for machines.
 
-On a terminal, and where `rich` is installed (`pip install 'betimes[cli]'`), tables are drawn by it. Elsewhere
-they are plain columns, two blanks apart, whole and without colours, so that `grep` and `awk` can read them.
+On a terminal, and where `rich` is installed (`pip install 'betimes[cli]'`), tables are drawn by it: on a
+narrow one without the columns that can be spared. Elsewhere they are plain columns, two blanks apart, whole
+and without colours, so that `grep` and `awk` can read them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+GAP = "  "
+NARROWEST = 16
+"""Characters that are left of the last column, at least, if it is broken into several lines."""
+
 
 def json_option(fn: F) -> F:
     """Give a command `--json`."""
@@ -28,10 +33,17 @@ def json_option(fn: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading, and what stands in it for a record."""
+    """One column.
+
+    Attributes:
+        title: its heading.
+        of: what stands in it for a record.
+        spare: on a terminal that is too narrow for all columns the one with the most goes first; 0: it stays.
+    """
 
     title: str
     of: Callable[[Any], object]
+    spare: int = 0
 
 
 def show_table(
@@ -53,9 +65,8 @@ def show_table(
         click.echo(empty)
         return
     rows = [[_cell(column.of(record)) for column in columns] for record in records]
-    titles = [column.title for column in columns]
-    if not _show_rich(titles, rows):
-        _show_plain(titles, rows)
+    if not _show_rich(columns, rows):
+        _show_plain([column.title for column in columns], rows)
 
 
 def show_json(value: object) -> None:
@@ -114,26 +125,54 @@ def _cell(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _show_rich(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
     if not sys.stdout.isatty():
         return False
     try:
-        from rich.console import Console  # noqa: PLC0415 - loaded late: it takes as long as all the rest
+        from rich.cells import cell_len  # noqa: PLC0415 - loaded late: it takes as long as all the rest
+        from rich.console import Console  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
     except ImportError:
         return False
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
-        table.add_column(title, overflow="fold")
+    console = Console()
+    titles = [column.title for column in columns]
+    widths = [max(map(cell_len, column)) for column in zip(titles, *rows, strict=True)]
+    kept = fitting(widths, [column.spare for column in columns], console.width)
+    if not kept:
+        return False  # each line whole, and the terminal breaks it: an id in three pieces is no id
+    table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold")
+    for place in kept:
+        is_last = place == kept[-1]
+        table.add_column(titles[place], overflow="fold", no_wrap=not is_last)
     for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
+        table.add_row(*(Text(row[place]) for place in kept))
+    console.print(table)
     return True
+
+
+def fitting(widths: Sequence[int], spares: Sequence[int], room: int) -> list[int]:
+    """Return the places of the columns that fit beside each other; none: what must stay does not fit.
+
+    Args:
+        widths: of the columns; the last one that is kept may be cut down to a readable rest.
+        spares: as in `Column`.
+        room: the width of the terminal.
+    """
+    kept = list(range(len(widths)))
+    while kept:
+        fixed = sum(widths[place] + len(GAP) for place in kept[:-1])
+        if fixed + min(widths[kept[-1]], NARROWEST) <= room:
+            return kept
+        gone = max(kept, key=lambda place: (spares[place], place))
+        if not spares[gone]:
+            break
+        kept.remove(gone)
+    return []
 
 
 def _show_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in (titles, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        click.echo(GAP.join(cells).rstrip())

@@ -27,12 +27,12 @@ def list_(*, app: str | None, url: str | None, as_json: bool) -> None:
     columns = [
         Column("queue", lambda each: each.queue),
         Column("ready", lambda each: each.ready),
-        Column("delayed", lambda each: each.delayed),
-        Column("blocked", lambda each: each.blocked),
+        Column("delayed", lambda each: each.delayed, spare=2),
+        Column("blocked", lambda each: each.blocked, spare=3),
         Column("running", lambda each: each.running),
-        Column("put aside", lambda each: each.put_aside),
-        Column("due since (UTC)", lambda each: each.oldest_due_at),
-        Column("workers", lambda each: len(each.workers)),
+        Column("put aside", lambda each: each.put_aside, spare=4),
+        Column("due since (UTC)", lambda each: each.oldest_due_at, spare=5),
+        Column("workers", lambda each: len(each.workers), spare=1),
         Column("state", lambda each: ", ".join(sorted(code.value for code in each.codes))),
     ]
     show_table(as_client(target(app, url), _all), columns, as_json=as_json, empty="no queue")

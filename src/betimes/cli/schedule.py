@@ -43,12 +43,12 @@ def list_(*, app: str | None, url: str | None, as_json: bool) -> None:
     """List schedules by name."""
     columns = [
         Column("id", lambda info: info.id),
-        Column("task", lambda info: info.task),
-        Column("when", lambda info: info.trigger),
+        Column("task", lambda info: info.task, spare=4),
+        Column("when", lambda info: info.trigger, spare=3),
         Column("next fire (UTC)", lambda info: info.next_fire_at),
-        Column("last fire (UTC)", lambda info: info.last_fire_at),
-        Column("fired", lambda info: info.fired),
-        Column("skipped", lambda info: info.skipped),
+        Column("last fire (UTC)", lambda info: info.last_fire_at, spare=2),
+        Column("fired", lambda info: info.fired, spare=5),
+        Column("skipped", lambda info: info.skipped, spare=6),
         Column("state", _state),
     ]
     show_table(as_client(target(app, url), _all), columns, as_json=as_json, empty="no schedule")
@@ -96,10 +96,10 @@ def next_(*, limit: int, app: str | None, url: str | None, as_json: bool) -> Non
         return sorted(found, key=lambda fire: (fire.at, fire.schedule))[:limit]
 
     columns = [
-        Column("at (UTC)", lambda fire: fire.at),
+        Column("at (UTC)", lambda fire: fire.at, spare=1),
         Column("local", _local),
         Column("schedule", lambda fire: fire.schedule),
-        Column("task", lambda fire: fire.task),
+        Column("task", lambda fire: fire.task, spare=2),
     ]
     show_table(as_client(target(app, url), ask), columns, as_json=as_json, empty="no fire ahead")
 

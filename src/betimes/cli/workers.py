@@ -53,12 +53,12 @@ def list_(*, app: str | None, url: str | None, as_json: bool) -> None:
     """List the workers that are registered: those at work, and those found dead whose end is not settled."""
     columns = [
         Column("id", lambda row: row.id),
-        Column("host", lambda row: row.host),
+        Column("host", lambda row: row.host, spare=2),
         Column("pid", lambda row: row.pid),
         Column("alive", lambda row: row.is_alive),
         Column("running", lambda row: f"{row.running} of {row.concurrency}"),
-        Column("queues", lambda row: "all" if row.queues is None else ", ".join(row.queues)),
-        Column("lease", lambda row: f"{row.lease_s:g} s"),
+        Column("queues", lambda row: "all" if row.queues is None else ", ".join(row.queues), spare=1),
+        Column("lease", lambda row: f"{row.lease_s:g} s", spare=3),
     ]
     show_table(as_client(target(app, url), _rows), columns, as_json=as_json, empty="no worker")
 
