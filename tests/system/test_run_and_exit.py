@@ -112,10 +112,14 @@ class Child:
         self.process.send_signal(number)
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; return its code and what it said to stderr."""
+        """Wait for its end; return its code and what it said to stderr.
+
+        The loop, in development mode, says of each step that it took long; on a busy machine many do.
+        """
         rest, errors = self.process.communicate(timeout=WAIT_S)
         self.said += rest.split()
-        return self.process.returncode, errors
+        lines = [line for line in errors.splitlines() if not line.startswith("Executing <")]
+        return self.process.returncode, "\n".join(lines)
 
 
 @contextmanager
