@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import sqlite3
@@ -153,6 +154,23 @@ def test_what_is_no_file_is_refused_and_nothing_is_made_beside_it(tmp_path: Path
 def test_a_path_that_names_no_file_is_refused_at_once(path: str) -> None:
     with pytest.raises(ConfigurationError, match="names no file"):
         SqliteStore(path, clock=CLOCK)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not list open files")
+def test_where_no_more_files_may_be_opened_that_is_said_and_nothing_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many(_touches: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def left_open() -> list[str]:
+        paths = [entry.readlink() for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+        return [str(path) for path in paths if tmp_path in path.parents or "inotify" in str(path)]
+
+    asyncio.run(open_and_close(tmp_path / "jobs.db"))
+    monkeypatch.setattr("betimes.stores.sqlite.writer.Doorbell", too_many)
+    assert "Too many open files" in refused(tmp_path / "jobs.db", StoreUnavailable)
+    assert left_open() == []
 
 
 def test_a_path_that_leads_nowhere_is_refused_at_once(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ class Spy:
         is_reader = "?mode=" in str(target)
         if not is_reader:
             self.note("connect")
-        sql: sqlite3.Connection = real(target, *args, factory=self.connection_class(is_reader), **kwargs)
+        kind = self.connection_class(kwargs.pop("factory", sqlite3.Connection), is_reader=is_reader)
+        sql: sqlite3.Connection = real(target, *args, factory=kind, **kwargs)
         if is_reader:
             self.read_only += 1
         sql.set_trace_callback(lambda text: self.trace(text, is_reader))
@@ -66,16 +67,15 @@ class Spy:
         elif text not in {"BEGIN", "COMMIT"}:  # around looks that belong together
             self.note(f"reader: {text}")
 
-    def connection_class(self, is_reader: bool) -> type[sqlite3.Connection]:
-        spy = self
+    def connection_class(
+        self, asked_for: type[sqlite3.Connection], *, is_reader: bool
+    ) -> type[sqlite3.Connection]:
+        def close(connection: sqlite3.Connection) -> None:
+            if not is_reader:
+                self.note("close")
+            asked_for.close(connection)
 
-        class Connection(sqlite3.Connection):
-            def close(self) -> None:
-                if not is_reader:
-                    spy.note("close")
-                super().close()
-
-        return Connection
+        return type("Connection", (asked_for,), {"close": close})
 
     def note(self, what: str) -> None:
         self.seen.append((what, is_held(self.database)))

@@ -17,7 +17,10 @@ _UNAVAILABLE = {
         "read_only",
         "is read-only: this process needs write access to the file and its folder",
     ),
-    sqlite3.SQLITE_CANTOPEN: ("", "cannot be opened: look at the path and its permissions"),
+    sqlite3.SQLITE_CANTOPEN: (
+        "",
+        "cannot be opened: look at its path (how long is it?) and permissions, and how many files are open",
+    ),
     sqlite3.SQLITE_PERM: ("", "cannot be opened: look at its permissions"),
     sqlite3.SQLITE_NOMEM: ("", "cannot be used: there is not enough memory"),
     sqlite3.SQLITE_PROTOCOL: ("locked", "is locked by another connection"),

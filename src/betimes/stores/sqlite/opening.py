@@ -128,11 +128,9 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
                 raise
     except BaseException as error:
         lock.close()
-        if isinstance(error, OSError) and not isinstance(error, StoreUnavailable):
-            raise _unwritable(where.path, "opened", error) from error
-        if isinstance(error, sqlite3.Error):
-            raise translated(error, where.path) from error
-        raise
+        if isinstance(error, StoreUnavailable) or not isinstance(error, OSError | sqlite3.Error):
+            raise
+        raise unusable(where.path, error) from error
     return sql
 
 
@@ -196,13 +194,16 @@ def _ensure_file(path: Path) -> int:
     except FileExistsError:
         pass
     except OSError as error:
-        raise _unwritable(path, "created", error) from error
+        raise unusable(path, error, what="created") from error
     if not os.access(path, os.W_OK):  # SQLite would open it all the same, to fail at the first write
         raise StoreUnavailable(f"{path} is read-only: this process needs write access to it", why="read_only")
     return path.stat().st_mode
 
 
-def _unwritable(path: Path, what: str, error: OSError) -> StoreUnavailable:
+def unusable(path: Path, error: OSError | sqlite3.Error, *, what: str = "opened") -> BaseException:
+    """Return what to raise when the system or SQLite refuses a file that is to be opened or created."""
+    if isinstance(error, sqlite3.Error):
+        return translated(error, path)
     text = f"{path} cannot be {what}: {error.strerror}"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         advice = "this process needs write access to the file and its folder"

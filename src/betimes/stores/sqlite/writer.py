@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -25,7 +26,7 @@ from betimes.stores.sqlite.batch import Committer
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.doorbell import Doorbell, touches_of
 from betimes.stores.sqlite.leases import renew
-from betimes.stores.sqlite.opening import Location, is_wal, open_writer
+from betimes.stores.sqlite.opening import Location, is_wal, open_writer, unusable
 from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.room import Room
 from betimes.stores.sqlite.rows import Specs
@@ -281,6 +282,17 @@ class Writer:
             if error.why != "full" or not room.give_up():
                 raise
             self._sql = open_writer(where, self._lock, strategy=strategy)
+        try:
+            self._settle_in(room)
+        except (OSError, sqlite3.Error) as error:
+            self._close_file()
+            if isinstance(error, StoreUnavailable):
+                raise
+            raise unusable(where.path, error) from error
+
+    def _settle_in(self, room: Room) -> None:
+        """Get what is needed beside the connection, which is open."""
+        where = self._settings.where
         room.fill()
         self._is_wal = is_wal(self._sql)
         self._committer = Committer(
@@ -288,10 +300,21 @@ class Writer:
         )
         self._checkpointed = self._written = self._sql.total_changes
         if not self._settings.is_inline:
-            watched = where.path.with_name(f"{where.path.name}-wal") if self._is_wal else where.path
-            self._bell = Doorbell(touches_of(watched, probe=self._lock.path))
-            self._watch = Watch(self._sql, self._bell, now=self._clock.boottime())
-            self._committer.on_commit = self._committed
+            self._watch_file()
+
+    def _watch_file(self) -> None:
+        """Have the thread sleep on what is written to the file, and on whoever calls."""
+        path = self._settings.where.path
+        watched = path.with_name(f"{path.name}-wal") if self._is_wal else path
+        touches = touches_of(watched, probe=self._lock.path)
+        try:
+            self._bell = Doorbell(touches)
+        except OSError:  # this process may open no more files
+            if touches is not None:
+                touches.close()
+            raise
+        self._watch = Watch(self._sql, self._bell, now=self._clock.boottime())
+        self._committer.on_commit = self._committed
 
     def _committed(self) -> None:
         """Forget the touches of a commit of our own: while the lock is held, nobody else of ours writes."""
