@@ -138,6 +138,9 @@ def test_what_is_missing_is_said(folder: Path, run: Run) -> None:
     assert "which crontab?" in run("crontab").stderr
     (folder / "mine").write_text("@daily true\n")
     assert "--json goes with --check" in run("crontab", "--json", "mine").stderr
+    result = run("crontab", "")
+    assert result.exit_code == 2
+    assert "the name is empty" in result.stderr
     code, said = check(run, "nowhere")
     assert code == 1
     assert "problem: nowhere: it cannot be read (No such file or directory)" in said
@@ -209,10 +212,55 @@ def test_a_file_that_cannot_be_read_any_more_goes_on_as_it_was(tmp_path: Path) -
     assert found.read().lines == ()
 
 
+def test_a_folder_that_is_gone_or_cannot_be_read_goes_on_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cron"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / name).write_text(f"@daily {name}\n")
+    found = files(folder)
+    before = found.look()
+    assert len(found.read().lines) == 2
+    folder.rename(tmp_path / "away")
+    assert found.look() != before
+    again = found.read()
+    assert len(again.lines) == 2
+    assert "it goes on with the files that it had" in again.problems[0].message
+    (tmp_path / "away").rename(folder)
+    assert found.look() == before
+    assert found.read().problems == ()
+
+    def refuse(path: Path) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as here:
+        here.setattr(os, "listdir", refuse)
+        again = found.read()
+        assert (len(again.lines), len(again.problems)) == (2, 1)
+        assert "Permission denied" in again.problems[0].message
+        assert "nothing of it runs" in files(folder).read().problems[0].message
+    (folder / "a").unlink()
+    assert len(found.read().lines) == 1
+
+
+def test_a_folder_that_became_a_file_is_one(tmp_path: Path) -> None:
+    place = tmp_path / "cron"
+    place.mkdir()
+    (place / "a").write_text("@daily a\n")
+    found = files(place)
+    assert len(found.read().lines) == 1
+    (place / "a").unlink()
+    place.rmdir()
+    place.write_text("@daily b\n@daily c\n")
+    assert len(found.read().lines) == 2
+
+
 def test_what_is_no_file_or_too_large_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
+    assert "is no file" in files(tmp_path / "pipe").read().problems[0].message
     assert "is no file" in files(Path("/dev/null")).read().problems[0].message
     assert "larger than" in files(tmp_path / "large").read().problems[0].message
     assert files(tmp_path).read().lines == ()

@@ -119,6 +119,9 @@ def test_remarks_on_entries() -> None:
     assert only("@daily a\n").remarks == ()
     assert "reads the rest with a new line" in only("@daily cat%x\n").remarks[0]
     assert "pass --system" in only("@daily root a\n").remarks[0]
+    assert "killed at its end" in only("@reboot daemon 2>&1 & \n").remarks[0]
+    assert "killed at its end" in only("@reboot cat &%x\n").remarks[1]
+    assert only("@daily a && b\n").remarks == only("@daily a 2>&1\n").remarks == ()
     assert "log stays empty" in only("@daily a > /dev/null 2>&1\n").remarks[0]
     assert only("@daily root root a\n", system=True).remarks == ()
 

@@ -26,8 +26,15 @@ def _no_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -> 
     return None if value is None else Path(value)
 
 
+def _named(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[Path, ...]:
+    """Take paths, and refuse an empty one, as of a variable without a value: it would mean this folder."""
+    if not all(values):
+        raise click.BadParameter("the name is empty; for this folder write .")
+    return tuple(map(Path, values))
+
+
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=click.Path(), callback=_named, metavar="[FILE]...")
 @click.option(
     "--system", is_flag=True, help="The files have a user column; default: /etc/crontab, /etc/cron.d."
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,7 @@ class CrontabFiles:
         self.system = system
         self.tz = tz
         self._texts: dict[Path, str] = {}
+        self._folders: dict[Path, list[Path]] = {}
 
     def look(self) -> Look:
         """Glance at the files; what it returns differs when any of them has changed, come or gone."""
@@ -75,7 +76,7 @@ class CrontabFiles:
         sources: list[Source] = []
         problems: list[Problem] = []
         texts: dict[Path, str] = {}
-        for path in self._files():
+        for path in self._files(problems):
             try:
                 texts[path] = self._read_file(path)
             except OSError as error:
@@ -103,16 +104,32 @@ class CrontabFiles:
         problems.sort(key=lambda problem: (problem.file, problem.line))
         return Runnable(lines=tuple(lines.values()), problems=tuple(problems), remarks=crontab.remarks)
 
-    def _files(self) -> Iterator[Path]:
-        """The files, each once: those named, and those in the folders named."""
+    def _files(self, problems: list[Problem] | None = None) -> Iterator[Path]:
+        """The files, each once: those named, and those of the folders named, which may be problems."""
         seen: set[Path] = set()
         for path in self.paths:
-            for file in _in_folder(path) if path.is_dir() else (path,):
+            for file in self._files_of(path, problems):
                 if file not in seen:
                     seen.add(file)
                     yield file
 
+    def _files_of(self, path: Path, problems: list[Problem] | None) -> Sequence[Path]:
+        """A file itself, or those in a folder; in one that is gone or cannot be read, those it had."""
+        known = self._folders.get(path)
+        try:
+            if not _is_folder(path) and (known is None or path.is_file()):
+                return (path,)
+            self._folders[path] = _in_folder(path)
+        except OSError as error:
+            advice = "nothing of it runs" if known is None else "it goes on with the files that it had"
+            message = f"the folder cannot be read ({error.strerror or error}): {advice}"
+            if problems is not None:
+                problems.append(Problem(file=str(path), line=0, text="", message=message))
+        return self._folders.get(path, ())
+
     def _read_file(self, path: Path) -> str:
+        if path.is_fifo():  # to open it would wait for a writer
+            raise OSError(f"{path} is no file")
         with path.open("rb") as file:
             shown = os.fstat(file.fileno())
             if not stat.S_ISREG(shown.st_mode):
@@ -131,12 +148,14 @@ def _check_owner(shown: os.stat_result) -> None:
         raise OSError("others than root may write to it, and it would run commands as root: chmod go-w")
 
 
-def _in_folder(folder: Path) -> Iterable[Path]:
-    try:
-        names = sorted(name for name in os.listdir(folder) if _NAME_IN_FOLDER.fullmatch(name))  # noqa: PTH208
-    except OSError:
-        return ()
-    return [folder / name for name in names[:MOST_FILES] if (folder / name).is_file()]
+def _in_folder(folder: Path) -> list[Path]:
+    names = sorted(name for name in os.listdir(folder) if _NAME_IN_FOLDER.fullmatch(name))  # noqa: PTH208
+    return [folder / name for name in names[:MOST_FILES] if not _is_folder(folder / name)]
+
+
+def _is_folder(path: Path) -> bool:
+    """Say whether there is such a folder; unlike `Path.is_dir`, this never raises."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _glance(path: Path) -> tuple[str, int, int, int]:

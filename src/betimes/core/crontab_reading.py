@@ -42,6 +42,7 @@ _MOST_RANDOM_MINUTES = 7 * 24 * 60
 _WORDS_IN_ID = 2
 _WORD_LENGTH_IN_ID = 24
 _WORD_OF_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(?:-[A-Za-z0-9._]+)*")
+_IN_BACKGROUND = re.compile(r"(?<![&\\])&\s*$")
 _TO_NOWHERE = re.compile(r"&>\s*/dev/null|>\s*/dev/null\s+2>&1")
 
 
@@ -236,11 +237,11 @@ class _Reader:
                 stdin=stdin,
                 settings=tuple(self._settings.items()),
                 options=options,
-                remarks=tuple(self._remarks_on(line, stdin)),
+                remarks=tuple(self._remarks_on(line, command, stdin)),
             )
         )
 
-    def _remarks_on(self, line: EntryLine, stdin: str | None) -> Iterator[str]:
+    def _remarks_on(self, line: EntryLine, command: str, stdin: str | None) -> Iterator[str]:
         if stdin is not None:
             yield (
                 "the command ends before its first %, and reads the rest with a new line for each %; "
@@ -248,6 +249,11 @@ class _Reader:
             )
         if line.user is None and line.command.split()[0] == "root":
             yield "the command begins with the word root: if that is a user column, pass --system."
+        if _IN_BACKGROUND.search(command):
+            yield (
+                "what a command leaves in the background is killed at its end: leave out the &, "
+                "or have setsid start it."
+            )
         if _TO_NOWHERE.search(line.command):
             yield "what it writes goes to /dev/null, so its job's log stays empty."
 
