@@ -31,7 +31,8 @@ class Argument:
     def __init__(self, key: str, default: str) -> None:
         field: Any = msgspec.field(default=msgspec.UNSET, name=key)
         # A decoder for this field alone makes nothing of the others.
-        self._decode = msgspec.json.Decoder(msgspec.defstruct("One", [("value", Any, field)], gc=False)).decode
+        one = msgspec.defstruct("One", [("value", Any, field)], gc=False)
+        self._decode = msgspec.json.Decoder(one).decode
         self._default = default
 
     @classmethod
