@@ -44,6 +44,26 @@ def test_a_file_that_is_not_there_is_not_made_by_looking(run: Run, folder: Path)
     assert not (folder / "jobs.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [("UPDATE betimes_meta SET value = 99 WHERE name = 'schema_version'", 6), ("", 3)],
+    ids=["newer", "no database"],
+)
+def test_a_store_that_cannot_be_used_ends_every_command_with_one_code(
+    run: Run, stored: Stored, folder: Path, change: str, code: int
+) -> None:
+    if change:
+        with closing(sqlite3.connect(folder / "jobs.db")) as sql:
+            sql.execute(change)
+            sql.commit()
+    else:
+        (folder / "jobs.db").write_text("a diary, and no database\n" * 100)
+    before = (folder / "jobs.db").read_bytes()
+    for command in (("job", "list"), ("queue", "pause", "x"), ("db", "status"), ("db", "migrate")):
+        assert run(*command, *URL).exit_code == code, command
+    assert (folder / "jobs.db").read_bytes() == before
+
+
 def test_an_empty_place_gets_the_schema(run: Run, folder: Path) -> None:
     plan = json.loads(run("db", "migrate", *URL, "--plan", "--json").stdout)
     assert (plan["from"], plan["done"]) == (0, False)

@@ -168,7 +168,7 @@ def test_arguments_are_typed_by_position_and_by_name(
         (("app.add", "1", "--priority", "1001"), Exit.USAGE, "priority must be within"),
         (("app.add", "1", "--timeout", "0"), Exit.USAGE, "timeout must be more than zero"),
         (("app.add", "1", "--delay", "soon"), Exit.USAGE, "is no duration"),
-        (("app.add", "1", "--run-at", "2027-01-01"), Exit.USAGE, "has no zone: add one"),
+        (("app.add", "1", "--run-at", "2027-01-01"), Exit.USAGE, "add one, such as 2027-01-01T09:00+01:00"),
         (("app.add", "1", "--run-at", "noon"), Exit.USAGE, "is no instant"),
         (("app.add", "1", "--delay", "1s", "--run-at", "2027-01-01T00:00Z"), Exit.USAGE, "pass one of them"),
         (("app.add", "1", "--replace"), Exit.USAGE, "only together with job_id"),

@@ -50,7 +50,13 @@ def status(*, app: str | None, url: str | None, full: bool, as_json: bool) -> No
             click.echo(f"permissions      {vitals.file.mode:o}")
         _show_counts(jobs or {})
     if vitals.trouble is not None:
-        raise Failure(vitals.problem, Exit.UNAVAILABLE)
+        raise _unusable(vitals)
+
+
+def _unusable(vitals: Vitals) -> Failure:
+    """Return why the store cannot be used, with the exit code that every other command has for it."""
+    codes = {"newer": Exit.SCHEMA, "refused": Exit.SETTINGS}
+    return Failure(vitals.problem, codes.get(str(vitals.trouble), Exit.UNAVAILABLE))
 
 
 def _vitals(scheduler: Scheduler, *, full: bool = False) -> Vitals:
@@ -92,8 +98,7 @@ def migrate(*, app: str | None, url: str | None, plan: bool, as_json: bool) -> N
     vitals = _vitals(scheduler)
     file = vitals.file
     if vitals.trouble is not None and vitals.trouble.value != "missing":
-        code = Exit.SCHEMA if vitals.trouble.value == "newer" else Exit.UNAVAILABLE
-        raise Failure(vitals.problem, code)
+        raise _unusable(vitals)
     found, newest = (0, _newest()) if file is None else (file.schema or 0, file.newest_schema)
     if not plan and found != newest:
         as_client(scheduler, _nothing, may_make=True)

@@ -41,7 +41,8 @@ class InstantType(click.ParamType):  # type: ignore[type-arg]  # as above
             except ValueError:
                 self.fail(f"{value!r} is no instant: write for example 2026-03-01T09:00+01:00", param, ctx)
         if found.utcoffset() is None:
-            self.fail(f"{value!r} has no zone: add one, such as {value}+01:00, or Z for UTC", param, ctx)
+            full = value if ":" in str(value) else f"{value}T09:00"
+            self.fail(f"{value!r} has no zone: add one, such as {full}+01:00, or Z for UTC", param, ctx)
         return found
 
 
