@@ -214,6 +214,20 @@ def test_reboot_runs_once_in_each_boot(place: Place) -> None:
     assert sorted(start()) == ["a", "a", "new"]
 
 
+def test_a_boot_that_cannot_be_noted_ends_nothing_and_runs_nothing_twice(place: Place) -> None:
+    clock = place.on_virtual_time(datetime(2030, 1, 1, tzinfo=UTC))
+    place.write('@reboot echo a >> "$SAID"\n')
+    place.mark.with_name(f"{place.mark.name}.new").mkdir()  # nothing can be written there
+
+    async def scene(runner: CrontabRunner, scheduler: Scheduler) -> None:
+        await pass_time(10)
+
+    for _ in range(2):
+        run_virtual(place.run(scene), clock=clock)
+        assert place.said == ["a"]
+    assert "it cannot be noted that this boot's @reboot entries have run" in place.log
+
+
 @pytest.mark.parametrize("call", ["remove_schedule", "save_schedule"])
 def test_a_store_that_cannot_be_reached_is_tried_again(place: Place, call: str) -> None:
     clock = place.on_virtual_time(datetime(2030, 1, 1, tzinfo=UTC))

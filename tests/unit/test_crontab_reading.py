@@ -126,6 +126,18 @@ def test_remarks_on_entries() -> None:
     assert only("@daily root root a\n", system=True).remarks == ()
 
 
+def test_lines_that_end_as_on_old_macs_are_no_single_command() -> None:
+    crontab = read("* * * * * a\r0 0 * * * b\r")
+    assert crontab.entries == ()
+    assert "a CR that does not end it" in crontab.problems[0].message
+    assert not any("DOS" in message for _, message in remarks("* * * * * a\r0 0 * * * b\r"))
+    assert only("* * * * * a\r\n").command == "a"
+
+
+def test_blanks_that_part_no_fields_are_not_counted_as_such() -> None:
+    assert "only 5 words" in problems("*\u00a0* * * * a\n")[0]
+
+
 def test_the_percent_sign_is_read() -> None:
     entry = only("@daily cat%x\\%y\n")
     assert (entry.command, entry.stdin) == ("cat", "x%y\n")

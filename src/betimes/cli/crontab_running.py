@@ -190,8 +190,11 @@ class CrontabRunner:
                 # The key: were this process killed before the mark is written, it would be submitted again.
                 await task.using(key=f"{line.id}@{self._boot_id}", key_for=_FOR_EVER).submit()
         new = self._boot_mark.with_name(f"{self._boot_mark.name}.new")
-        new.write_text(self._boot_id, encoding="utf-8")
-        new.replace(self._boot_mark)
+        try:
+            new.write_text(self._boot_id, encoding="utf-8")
+            new.replace(self._boot_mark)
+        except OSError as error:  # a full disk: the keys keep this from running twice, for the same entries
+            self._log.say(f"it cannot be noted that this boot's @reboot entries have run: {error}")
 
 
 def run_crontab(runner: CrontabRunner, scheduler: Scheduler, log: CrontabLog, *, drain_s: float) -> None:

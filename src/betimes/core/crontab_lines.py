@@ -18,6 +18,7 @@ _SETTING = re.compile(
 _OPTIONS = re.compile(r"#+[ \t]*betimes:(?P<options>.*)")
 _NEARLY_OPTIONS = re.compile(r"#+[ \t]*betimes\b", re.IGNORECASE)
 _FIELDS = re.compile(r"(?P<schedule>@\S*|\S+(?:[ \t]+\S+){4})(?:[ \t]+(?P<rest>.*))?")
+_WORD = re.compile(r"[^ \t]+")
 _FIRST_WORD = re.compile(r"(?P<first>\S+)(?:[ \t]+(?P<rest>.*))?")
 
 
@@ -93,6 +94,8 @@ def read_line(text: str, *, system: bool) -> Line:
         return Blank()
     if "\0" in text:
         raise LineError("the line holds a NUL character, and no program can be given one: take it out")
+    if "\r" in text:
+        raise LineError("the line holds a CR that does not end it, as files of old Macs do: write LF for it")
     if text.startswith("#"):
         return _comment(text.rstrip())
     found = _SETTING.fullmatch(text)
@@ -139,7 +142,7 @@ def _setting(found: re.Match[str]) -> Setting:
 def _entry(text: str, *, system: bool) -> EntryLine:
     found = _FIELDS.fullmatch(text)
     if found is None:
-        count = len(text.split())
+        count = len(_WORD.findall(text))  # of what the fields are parted by: no other blanks
         raise LineError(
             f"five fields (minute hour day-of-month month day-of-week) and a command were expected, and the "
             f"line has only {count} {'word' if count == 1 else 'words'}"

@@ -101,7 +101,7 @@ class _Reader:
 
     def read(self) -> None:
         text = self._source.text
-        if "\r" in text:
+        if "\r\n" in text:
             text = text.replace("\r\n", "\n")
             self._remark(
                 "the lines end as on DOS; cron would hand the CR to the commands, and it is left out here"
