@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -128,6 +132,35 @@ def test_an_application_has_no_store_until_it_is_used(run: Run, app: Path, folde
     assert not (folder / "jobs.db").exists()
     assert run("submit", "-a", "app.py", "add", "1").exit_code == 0
     assert run("job", "list", "-a", "app.py").exit_code == 0
+
+
+def test_a_change_that_nobody_can_be_asked_about_asks_for_yes(run: Run, stored: Stored) -> None:
+    result = run("job", "cancel", "--status", "ready", "--url", "jobs.db", stdin="")
+    assert result.exit_code == 2
+    assert "say --yes for it; nothing was changed" in result.stderr
+    assert listed(run, "--status", "ready") == [stored.ready]
+
+
+def test_one_ctrl_c_ends_a_question(folder: Path, stored: Stored) -> None:
+    main, terminal = os.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "betimes", "job", "cancel", "--status", "ready", "--url", "jobs.db"],
+        stdin=terminal,
+        stderr=terminal,
+        stdout=subprocess.DEVNULL,
+        cwd=folder,
+    )
+    os.close(terminal)
+    try:
+        said = b""
+        while b"[y/N]" not in said:
+            said += os.read(main, 1000)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(60) == 130
+    finally:
+        program.kill()
+        program.wait()
+        os.close(main)
 
 
 def test_a_change_of_more_jobs_than_are_under_way_at_a_time_gets_through_all(

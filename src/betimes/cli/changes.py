@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -84,30 +86,29 @@ class Change:
                 f"name the jobs to {self.verb} by their ids, or by --status, --task, --queue and --tag"
                 + ("; not both" if self.chosen.job_ids else "")
             )
-        done, short = as_client(scheduler, self._answer)
-        if not done and not self.chosen.job_ids:
+        ids = as_client(scheduler, self._chosen_ids)
+        if not ids:
             click.echo("[]" if self.chosen.as_json else "no such job")
             return
+        if not (self.chosen.dry_run or self.chosen.job_ids or self.chosen.yes):
+            _ask(f"{self.verb} {len(ids)} jobs?")  # not within the loop, where the first Ctrl-C would be lost
+        done, short = as_client(scheduler, partial(self._answer, ids))
         columns = [Column("id", lambda each: short[each.id]), Column("outcome", lambda each: each.outcome)]
         show_table(done, columns, as_json=self.chosen.as_json)
         failed = [each for each in done if not each.is_done]
         if failed:
             raise Failure(f"{len(failed)} of {len(done)} jobs stand as they were", Exit.REFUSED)
 
-    async def _answer(self, scheduler: Scheduler) -> tuple[list[Done], dict[str, str]]:
-        done = await self._carry_out(scheduler)
-        is_shown = not self.chosen.as_json
-        return done, await shortened(scheduler, (each.id for each in done)) if is_shown else {}
-
-    async def _carry_out(self, scheduler: Scheduler) -> list[Done]:
+    async def _chosen_ids(self, scheduler: Scheduler) -> list[str]:
         named = [await whole_id(scheduler, text) for text in self.chosen.job_ids]
-        ids = named or await self._found(scheduler)
+        return named or await self._found(scheduler)
+
+    async def _answer(self, ids: Sequence[str], scheduler: Scheduler) -> tuple[list[Done], dict[str, str]]:
         if self.chosen.dry_run:
-            return [Done(job_id, f"would {self.verb}", is_done=True) for job_id in ids]
-        is_sure = bool(self.chosen.job_ids) or not ids or self.chosen.yes
-        if not is_sure and not click.confirm(f"{self.verb} {len(ids)} jobs?", err=True):
-            raise Failure("nothing was changed", Exit.NO)
-        return await self._change(scheduler, ids)
+            done = [Done(job_id, f"would {self.verb}", is_done=True) for job_id in ids]
+        else:
+            done = await self._change(scheduler, ids)
+        return done, {} if self.chosen.as_json else await shortened(scheduler, ids)
 
     async def _change(self, scheduler: Scheduler, ids: Sequence[str]) -> list[Done]:
         """Change jobs, many at a time: the store commits together what comes together."""
@@ -137,3 +138,20 @@ class Change:
         except BetimesError as error:
             return Done(job_id, str(error), is_done=False)
         return Done(job_id, outcome, is_done=outcome not in {"finished", "unknown"})
+
+
+def _ask(question: str) -> None:
+    """Have somebody agree.
+
+    Raises:
+        Failure: they do not, or nobody is there to answer.
+    """
+    try:
+        is_agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise  # Ctrl-C
+        click.echo(err=True)
+        raise Failure("nobody is there to ask: say --yes for it; nothing was changed", Exit.USAGE) from None
+    if not is_agreed:
+        raise Failure("nothing was changed", Exit.NO)
