@@ -456,3 +456,29 @@ def test_p01_a_file_that_is_mounted_without_its_folder_is_refused(tmp_path: Path
     with pytest.raises(ConfigurationError, match="mount its folder"):
         refuse_other_names(Path("/app/my jobs.db"), mounts=mounts)
     refuse_other_names(Path("/data/jobs.db"), mounts=mounts)
+
+
+def test_files_beside_one_that_a_group_shares_are_shared_too_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    make(path, "CREATE TABLE of_the_application (x)")
+    path.chmod(0o660)
+    before = os.umask(0o077)
+    try:
+        asyncio.run(open_and_close(path))
+    finally:
+        os.umask(before)
+    for what in ("lock", "reserve"):
+        assert stat.S_IMODE(path.with_name(f"jobs.db-betimes-{what}").stat().st_mode) == 0o660
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the administrator may give files away")
+def test_an_administrator_leaves_no_files_that_lock_the_owner_out(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    asyncio.run(open_and_close(path))
+    for what in ("lock", "reserve"):
+        path.with_name(f"jobs.db-betimes-{what}").unlink()
+    os.chown(path, 65534, 65534)
+    asyncio.run(open_and_close(path))
+    for what in ("lock", "reserve"):
+        made = path.with_name(f"jobs.db-betimes-{what}").stat()
+        assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (65534, 65534, 0o600)

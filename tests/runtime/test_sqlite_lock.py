@@ -171,7 +171,7 @@ def test_a_checkpoint_does_not_happen_while_somebody_else_holds_the_lock(tmp_pat
             size = path.stat().st_size
             committer = store._writer._committer  # type: ignore[union-attr]
             other = CommitLock(path, patience_s=0)
-            other.open(0o600)
+            other.open()
             with other:
                 committer.checkpoint()
                 assert path.stat().st_size == size

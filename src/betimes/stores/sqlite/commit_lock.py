@@ -46,6 +46,7 @@ from pathlib import Path
 from types import TracebackType
 
 from betimes.errors import StoreUnavailable
+from betimes.stores.sqlite.side_files import open_side_file
 
 _WAITS_S = (0.0002, 0.0005, *(0.001 for _ in range(200)), 0.005)
 """How long to wait between tries; the last one goes on. Holders are done within a commit.
@@ -67,15 +68,16 @@ class CommitLock:
     """
 
     def __init__(self, database: Path, *, patience_s: float) -> None:
+        self._database = database
         self.path = database.with_name(f"{database.name}-betimes-lock")
         self._patience_s = patience_s
         self._file: int | None = None
         self._waiting = threading.Event()
         _locks.add(self)
 
-    def open(self, mode: int) -> None:
-        """Make the side file, with the database's own permissions, and open it."""
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode & 0o666)
+    def open(self) -> None:
+        """Make the side file, with the database's own owner and permissions, and open it."""
+        self._file = open_side_file(self.path, database=self._database)
 
     def close(self) -> None:
         """Close the side file; it stays for others."""

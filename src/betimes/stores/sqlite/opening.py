@@ -113,9 +113,9 @@ def open_writer(where: Location, lock: CommitLock, *, strategy: str | None) -> s
     refuse_network(where.path)
     refuse_other_names(where.path)
     refuse_inherited(where.path)
-    mode = _ensure_file(where.path)
+    _ensure_file(where.path)
     try:
-        lock.open(mode)
+        lock.open()
         inspect(where.path, lock, busy_timeout_s=where.busy_timeout_s)
         with lock:
             sql = _connect(where)
@@ -181,8 +181,8 @@ def _check_version() -> None:
         raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old; at least {oldest} is needed")
 
 
-def _ensure_file(path: Path) -> int:
-    """Create the file for its user alone if it is not there; return its mode."""
+def _ensure_file(path: Path) -> None:
+    """Create the file for its user alone if it is not there."""
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; give the path of a file")
     if path.exists() and not path.is_file():
@@ -197,7 +197,6 @@ def _ensure_file(path: Path) -> int:
         raise unusable(path, error, what="created") from error
     if not os.access(path, os.W_OK):  # SQLite would open it all the same, to fail at the first write
         raise StoreUnavailable(f"{path} is read-only: this process needs write access to it", why="read_only")
-    return path.stat().st_mode
 
 
 def unusable(path: Path, error: OSError | sqlite3.Error, *, what: str = "opened") -> BaseException:

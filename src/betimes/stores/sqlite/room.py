@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from betimes.errors import StoreUnavailable
+from betimes.stores.sqlite.side_files import open_side_file
 
 _log = logging.getLogger("betimes")
 
@@ -179,8 +180,7 @@ class Room:
     def _allocate(self, size: int) -> bool:
         path = reserve_of(self._database)
         try:
-            mode = self._database.stat().st_mode & 0o666  # whoever may write there may empty this
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+            file = open_side_file(path, database=self._database)
         except OSError:
             return False
         try:

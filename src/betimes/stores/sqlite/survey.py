@@ -199,7 +199,7 @@ def _locked(where: Location) -> Iterator[bool]:
     is_ours = False
     if lock.path.exists():
         with suppress(OSError):  # who may not write to it cannot disturb anybody either
-            lock.open(where.path.stat().st_mode)
+            lock.open()
             is_ours = True
     try:
         with lock if is_ours else nullcontext():
