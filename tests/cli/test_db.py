@@ -78,6 +78,9 @@ def test_an_older_schema_is_carried_over_only_when_asked(run: Run, stored: Store
         steps = run("db", "sql").stdout.split("-- schema version ")
         sql.executescript(steps[1].partition("\n")[2])
     assert json.loads(run("db", "migrate", "-u", "old.db", "--plan", "--json").stdout)["from"] == 1
+    looked = run("job", "list", "-u", "old.db")
+    assert (looked.exit_code, "db migrate" in looked.stderr) == (6, True)
+    assert json.loads(run("db", "migrate", "-u", "old.db", "--plan", "--json").stdout)["from"] == 1
     assert json.loads(run("db", "migrate", "-u", "old.db", "--json").stdout)["done"]
     assert json.loads(run("db", "migrate", "-u", "old.db", "--plan", "--json").stdout)["done"]
     assert run("job", "list", "-u", "old.db").exit_code == 0

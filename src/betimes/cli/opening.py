@@ -141,27 +141,35 @@ def as_client(scheduler: Scheduler, ask: Callable[[Scheduler], Awaitable[T]], *,
             new file would tell them that there are no jobs.
 
     Raises:
-        Failure: there is no store, and none may be made.
+        Failure: there is no store, or an older one, and none may be made.
     """
     import asyncio  # noqa: PLC0415 - `--help` does without
 
     async def run() -> T:
         if not may_make:
-            await _refuse_none(scheduler)
+            await _refuse_what_opening_would_change(scheduler)
         async with scheduler.client():
             return await ask(scheduler)
 
     return asyncio.run(run())
 
 
-async def _refuse_none(scheduler: Scheduler) -> None:
+async def _refuse_what_opening_would_change(scheduler: Scheduler) -> None:
     from betimes.core.vitals import Trouble  # noqa: PLC0415 - as above
 
     vitals = await scheduler._store.vitals()  # noqa: SLF001 - as above
+    file = vitals.file
     if vitals.trouble is Trouble.MISSING:
         problem = vitals.problem
-    elif vitals.trouble is None and vitals.file is not None and vitals.file.schema == 0:
+    elif vitals.trouble is None and file is not None and file.schema == 0:
         problem = f"{vitals.place} holds no store"
+    elif vitals.trouble is None and file is not None and file.schema != file.newest_schema:
+        # Opening would carry it over, which is not for whoever only looks: older workers could not come back.
+        raise Failure(
+            f"{vitals.place} has schema version {file.schema}, and this Betimes uses version "
+            f"{file.newest_schema}: run betimes db migrate, or start a worker of this version, first",
+            Exit.SCHEMA,
+        )
     else:
         return  # whatever else is wrong is said when it is opened
     raise Failure(
