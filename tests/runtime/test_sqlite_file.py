@@ -74,7 +74,7 @@ def test_an_empty_file_is_taken_and_keeps_its_mode(tmp_path: Path) -> None:
     assert look(path, "SELECT value FROM betimes_meta WHERE name = 'schema_version'") == [(SCHEMA_VERSION,)]
 
 
-def test_p28_a_later_schema_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_p28_case_116_a_later_schema_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     asyncio.run(open_and_close(path))
     make(path, "UPDATE betimes_meta SET value = 99 WHERE name = 'schema_version'")

@@ -1,4 +1,4 @@
-"""A file with a long history: what a turn and a prune cost goes by what they do, not by what is kept."""
+"""A file with a long history: what a turn, a prune or a page costs goes by what it does, not by what is kept."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from betimes.clock import SystemClock
-from betimes.core.events import Succeeded
-from betimes.core.job import Job, JobSpec
-from betimes.ports import ClaimRequest, Report, WorkerInfo
+from betimes.core.events import Errored, Succeeded
+from betimes.core.job import ErrorInfo, Job, JobSpec, JobStatus
+from betimes.ports import ClaimRequest, JobFilter, Report, WorkerInfo
 from betimes.stores.sqlite import SqliteStore
 
 CLOCK = SystemClock()
@@ -75,19 +75,19 @@ async def future(store: SqliteStore) -> None:
     await store.submit(jobs)
 
 
-def write_history(path: Path) -> None:
-    """Copy one job that has ended a million times, with other numbers; by the store it would take minutes."""
+def write_history(path: Path, jobs: int = HISTORY) -> None:
+    """Copy one job that has ended so many times, with other numbers; by the store it would take minutes."""
     with closing(sqlite3.connect(path, isolation_level=None)) as sql:
         columns = [name for _, name, *_ in sql.execute("PRAGMA table_info (betimes_finished)")]
         values = {"seq": "10000000 + number", "id": "'old-' || number", "finished_at": "number"}
         chosen = ", ".join(values.get(column, column) for column in columns)
         sql.execute(
             "WITH RECURSIVE numbers (number) AS "
-            f"(SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT {HISTORY}) "
+            f"(SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT {jobs}) "
             f"INSERT INTO betimes_finished ({', '.join(columns)}) SELECT {chosen} "
             "FROM numbers, (SELECT * FROM betimes_finished LIMIT 1)"
         )
-        assert sql.execute("SELECT max(seq) FROM betimes_finished").fetchone() == (10_000_000 + HISTORY,)
+        assert sql.execute("SELECT max(seq) FROM betimes_finished").fetchone() == (10_000_000 + jobs,)
 
 
 def test_case_120_a_turn_and_a_prune_cost_the_same_whatever_has_been_kept(tmp_path: Path) -> None:
@@ -124,3 +124,38 @@ def test_case_120_a_turn_and_a_prune_cost_the_same_whatever_has_been_kept(tmp_pa
     # Hardly more than a look or two into deeper trees; a scan would take a million steps and more.
     assert max(costs) < 1.1 * max(reference)
     assert prune < 100 * 1_000
+
+
+def test_case_151_a_page_of_a_list_costs_the_same_however_many_jobs_have_failed(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+
+    async def fail_one() -> None:
+        counting = Counting(path)
+        await counting.open()
+        now = CLOCK.now()
+        await counting.store.submit([Job("early", SPEC, submitted_at=now, run_at=now)])
+        turn = await counting.store.exchange([], ClaimRequest(worker="w", limit=1, lanes={"loop": 1}))
+        event = Errored(CLOCK.now(), ErrorInfo(type="ValueError", message="no luck"))
+        await counting.store.exchange([Report(turn.claimed[0], turn.claimed[0].fence, event)], None)
+        await counting.store.close()
+
+    async def pages() -> list[int]:
+        """Read the first page, one from the middle and the last; return what each cost."""
+        counting = Counting(path)
+        await counting.open()
+        assert counting.store._reader is not None
+        assert counting.store._reader._sql is not None
+        counting._sql = counting.store._reader._sql
+        costs = []
+        for before in (None, 10_100_000, 10_000_051):
+            which = JobFilter(status=JobStatus.FAILED, limit=50, before=before)
+            found, cost = await counting.cost(counting.store.jobs(which))
+            newest = 10_200_001 if before is None else before
+            assert [job.seq for job in found] == list(range(newest - 1, newest - 51, -1))
+            costs.append(cost)
+        await counting.store.close()
+        return costs
+
+    asyncio.run(fail_one())
+    write_history(path, 200_000)
+    assert max(asyncio.run(pages())) < 200 * 50, "by keys: nothing is counted or skipped"

@@ -89,7 +89,8 @@ class Look:
         if status is not None:
             queries = [LIST_ENDED if status.is_terminal else LIST_LIVE]
         text = None if status is None else TEXT[status]
-        values = (text, which.task, which.queue, which.tag, which.before, which.limit)
+        before = END_OF_TIME if which.before is None else which.before
+        values = (text, which.task, which.queue, which.tag, before, which.limit)
         rows = merge(*(query.read(self._sql, values) for query in queries), key=_seq, reverse=True)
         return [self._specs.job(row) for row in islice(rows, which.limit)]
 
