@@ -219,7 +219,8 @@ class Scheduler(Commanding, Submitting, Scheduling, Restraining, Looking):
 
         Args:
             drain: how long they may take; then they are given back. A second signal ends the process at once,
-                and its jobs go back when its lease is over.
+                and its jobs are taken back by the next worker: within two seconds on this machine, elsewhere
+                when their lease is over.
         """
         run_until_signal(self, duration_s(drain, name="drain", allow_zero=True))
 

@@ -1,4 +1,4 @@
-"""A file with a long history: what a turn, a prune or a page costs goes by what it does, not by what is kept."""
+"""A file with a long history: a turn, a prune or a page costs what it does, and nothing for what is kept."""
 
 from __future__ import annotations
 

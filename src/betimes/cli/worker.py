@@ -50,7 +50,8 @@ def worker(
     """Run the jobs and schedules of APP: module:name, a module, or a file.
 
     SIGINT or SIGTERM: claim nothing more, let what runs finish within --drain, give back the rest, exit with
-    0. A second signal ends at once; the jobs that ran then run again when their lease is over.
+    0. A second signal ends at once; the jobs that ran then are taken back by the next worker: within two
+    seconds on this machine, elsewhere (as in another container) when their lease is over.
 
     With --burst it exits with 0, however the jobs ended, when nothing runs here, nothing can start here, and
     nothing is due within --soon. What waits for something else does not count: a paused queue, a task unknown

@@ -9,13 +9,11 @@ from betimes.core.finding import Finding, FindingCode, Severity
 from betimes.core.job import Micros
 from betimes.core.limits import named
 from betimes.core.situation import WorkerSeen
-from betimes.core.wording import listed, moment, span
+from betimes.core.wording import START_A_WORKER, listed, moment, span
 
 LATE_US = 60_000_000
 VERY_LATE_US = 3_600_000_000
 """How long a job that is due, or an instant of a schedule, may wait before that is a warning, or an error."""
-
-_START_ONE = "Start a worker on it: 'async with scheduler:' or scheduler.run()."
 
 
 def workers(facts: Facts) -> Iterator[Finding]:
@@ -30,7 +28,7 @@ def workers(facts: Facts) -> Iterator[Finding]:
         yield Finding(code=FindingCode.WORKERS, severity=Severity.OK, text=text)
     elif _has_work(work):
         text = "No worker runs, and there are jobs or schedules."
-        yield Finding(code=FindingCode.WORKERS, severity=Severity.ERROR, text=text, remedy=_START_ONE)
+        yield Finding(code=FindingCode.WORKERS, severity=Severity.ERROR, text=text, remedy=START_A_WORKER)
     else:
         text = "No worker runs, and there is nothing to do."
         yield Finding(code=FindingCode.WORKERS, severity=Severity.NOTE, text=text)

@@ -15,7 +15,7 @@ from betimes.core.queue_reason import QueueExplanation, QueueReason, QueueReason
 from betimes.core.queue_view import Pause, QueueView
 from betimes.core.reason import ReasonCode
 from betimes.core.situation import Here, WorkerSeen
-from betimes.core.wording import listed, moment
+from betimes.core.wording import START_A_WORKER, listed, moment
 
 STARTS = frozenset(
     {ReasonCode.NOTHING_IN_THE_WAY, ReasonCode.BEHIND_OTHERS, ReasonCode.RUNNING, ReasonCode.WILL_EXPIRE}
@@ -131,7 +131,7 @@ def unserved(s: QueueSituation) -> Iterator[QueueReason]:
         yield QueueReason(
             code=QueueReasonCode.NO_WORKER,
             text="Nobody runs jobs of this store.",
-            change="Start a scheduler on it: 'async with scheduler:' or scheduler.run().",
+            change=START_A_WORKER,
         )
     elif s.here is not None and is_served(s.name, s.here.queues):
         yield QueueReason(

@@ -17,7 +17,7 @@ from betimes.core.schedule_reason import (
 )
 from betimes.core.schedule_terms import ScheduleTerms
 from betimes.core.upcoming import next_fires
-from betimes.core.wording import listed, moment, span
+from betimes.core.wording import START_A_WORKER, listed, moment, span
 
 NEXT_SHOWN = 5
 """How many of the next fires are shown."""
@@ -114,7 +114,7 @@ def _worker(s: ScheduleSituation) -> ScheduleReason | None:
     return ScheduleReason(
         code=ScheduleReasonCode.NO_WORKER,
         text="Nobody runs jobs of this store, so nobody fires its schedules.",
-        change="Start a scheduler on it: 'async with scheduler:'.",
+        change=START_A_WORKER,
     )
 
 

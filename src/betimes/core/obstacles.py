@@ -12,7 +12,7 @@ from betimes.core.pool import SLOTS_REMEDY
 from betimes.core.queue_view import Pause
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Here, Occupant, OtherJob, Situation
-from betimes.core.wording import listed, moment, span
+from betimes.core.wording import START_A_WORKER, listed, moment, span
 
 
 def expired(job: Job, s: Situation) -> Reason | None:
@@ -189,7 +189,7 @@ def nobody_serves(job: Job, s: Situation) -> Reason | None:
         return Reason(
             code=ReasonCode.NO_WORKER,
             text="No worker runs: this scheduler is open as a client, and nobody else runs the store's jobs.",
-            change="Open one with 'async with scheduler:', not scheduler.client(), in whichever process.",
+            change=START_A_WORKER,
         )
     if here is not None and is_served(queue, here.queues):
         return Reason(

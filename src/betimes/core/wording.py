@@ -1,4 +1,4 @@
-"""How messages show values: short, and never an error of their own."""
+"""How messages show values, short and never an error of their own; and advice that several of them give."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from betimes.core.job import EPOCH, Micros
+
+START_A_WORKER = (
+    "Start a worker on it: 'async with scheduler:', scheduler.run() or, in a shell, betimes worker."
+)
 
 _LONGEST = 80
 _SPANS_US = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000))
