@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ def test_the_status_says_what_the_store_is_and_holds(run: Run, stored: Stored, f
     shown = json.loads(run("db", "status", *URL, "--json").stdout)
     assert shown["store"]["kind"] == "sqlite"
     assert shown["store"]["file"]["schema"] == shown["store"]["file"]["newest_schema"]
+    assert shown["store"]["file"]["mode"] == "0600"
+    assert datetime.fromisoformat(shown["store"]["latest"]).tzinfo is not None
     assert shown["jobs"] == {"default": {"delayed": 1}, "elsewhere": {"ready": 1, "blocked": 1}}
     text = run("db", "status", *URL).stdout
     assert str(folder / "jobs.db") in text

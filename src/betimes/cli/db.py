@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from betimes.cli.opening import app_argument, app_option, as_client, target, url
 from betimes.cli.output import Column, json_option, show_json, show_record, show_table
 from betimes.cli.progress import bar
 from betimes.cli.values import DURATION
+from betimes.core.durations import from_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +44,7 @@ def status(*, app: str | None, url: str | None, full: bool, as_json: bool) -> No
     vitals = _vitals(scheduler, full=full)
     jobs = as_client(scheduler, _counts) if vitals.can_be_looked_at else None
     if as_json:
-        show_json({"store": vitals, "jobs": jobs})
+        show_json({"store": _readable(vitals), "jobs": jobs})
     else:
         show_record(vitals, leave_out=("file", "latest"))
         if vitals.file is not None:
@@ -51,6 +53,16 @@ def status(*, app: str | None, url: str | None, full: bool, as_json: bool) -> No
         _show_counts(jobs or {})
     if vitals.trouble is not None:
         raise _unusable(vitals)
+
+
+def _readable(vitals: Vitals) -> dict[str, object]:
+    """Return what a store says of itself with its instant as an instant, and its mode as `chmod` has it."""
+    record = {each.name: getattr(vitals, each.name) for each in fields(vitals)}
+    record["latest"] = None if vitals.latest is None else from_us(vitals.latest)
+    if vitals.file is not None:
+        file = {each.name: getattr(vitals.file, each.name) for each in fields(vitals.file)}
+        record["file"] = file | {"mode": f"{vitals.file.mode:04o}"}
+    return record
 
 
 def _unusable(vitals: Vitals) -> Failure:
