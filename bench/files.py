@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.harness import Contender, Row, Target
-from bench.sqlite import GROUP, ONE_FSYNC, OURS, PIPELINE, RAW_DRAIN
+from bench.sqlite import BACKLOG, GROUP, ONE_FSYNC, OURS, PIPELINE, RAW_BULK, RAW_DRAIN
 
 WAL = "Betimes, WAL"
 LIMITS = "limits.sqlite_file"
@@ -41,6 +41,13 @@ def _both_modes(
 
 IN_MICROSECONDS = {"figure": "p50_us", "unit": "µs", "also": ("p99_us",)}
 
+ROLLBACK_BACKLOG: tuple[tuple[Any, str, str, dict[str, bool]], ...] = (
+    ("limit", RAW_DRAIN + ", of 20,000", LIMITS, {"together": True, "alone": True}),
+    ("limit", RAW_DRAIN + ", of 1,000,000", LIMITS, {"together": True}),
+    ("variant", "Betimes, of 20,000", DURABLE, {"alone": True}),
+    ("ours", "Betimes, of 1,000,000", DURABLE, {}),
+)
+
 ROWS = (
     _both_modes(
         "rollback-submit-100",
@@ -64,6 +71,17 @@ ROWS = (
         targets=(Target(against=ONE_FSYNC, at_least=0.8),),
     ),
     _both_modes(
+        "rollback-bulk",
+        "bulk submit, 1,000 jobs a call, each call one commit",
+        RAW_BULK,
+        "bulk",
+        4_000,
+        jobs=50_000,
+        batch=1_000,
+        targets=(Target(at_least=60_000),),
+        of_row={"shows_cpu": True},
+    ),
+    _both_modes(
         "rollback-drain",
         "20,000 no-op jobs, stored, then run, finished and recorded by one process; 100 in flight",
         RAW_DRAIN,
@@ -83,6 +101,28 @@ ROWS = (
         jobs=100,
         targets=(Target(against=PIPELINE, at_most=1.5),),
         of_row=IN_MICROSECONDS,
+    ),
+    Row(
+        name="rollback-backlog",
+        section="files",
+        work="20,000 no-op jobs out of a backlog of 1,000,000 that are ready, beside 20,000 out of 20,000; "
+        "the file has a rollback journal",
+        contenders=tuple(
+            Contender(
+                name=who,
+                role=role,
+                call=f"{module}:drain",
+                params={"jobs": 20_000, "journal": "delete"} | params,
+                quick={"jobs": 1_000},
+            )
+            for role, who, module, params in ROLLBACK_BACKLOG
+        ),
+        targets=(Target(against="Betimes, of 20,000", at_least=0.7),),
+        rounds=3,
+        is_long=True,
+        prepare=f"{DURABLE}:fill_shared",
+        prepare_params={"jobs": BACKLOG, "journal": "delete"},
+        prepare_quick={"jobs": 20_000},
     ),
     Row(
         name="across",

@@ -53,9 +53,9 @@ def fill(jobs: int, folder: Path, journal: str = WAL) -> dict[str, float]:
     return asyncio.run(main())
 
 
-def fill_shared(jobs: int, shared: Path) -> dict[str, float]:
+def fill_shared(jobs: int, shared: Path, journal: str = WAL) -> dict[str, float]:
     """Make the file that several runs of a row work off."""
-    return fill(jobs, shared)
+    return fill(jobs, shared, journal)
 
 
 def submits(jobs: int, callers: int, folder: Path, journal: str = WAL) -> dict[str, float]:
