@@ -186,7 +186,7 @@ def test_without_touches_it_is_looked_twice_a_second(scene: Scene) -> None:
     assert scene.looks(2_000_000) == [SAFETY_US, 2 * SAFETY_US, 3 * SAFETY_US, 4 * SAFETY_US]
 
 
-def test_what_no_touch_told_of_is_found_all_the_same(scene: Scene) -> None:
+def test_case_110_what_no_touch_told_of_is_found_all_the_same(scene: Scene) -> None:
     scene.commit()
     assert scene.looks(SAFETY_US) == [SAFETY_US, -SAFETY_US]
 

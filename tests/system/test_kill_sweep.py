@@ -53,7 +53,7 @@ def missing(words: str, *, is_wal: bool) -> set[str]:
 
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("is_wal", [True, False], ids=["wal", "rollback-journal"])
-def test_p01_p06_p07_p11_p12_p16_p24_a_process_may_die_at_any_boundary_of_the_store(
+def test_p01_p06_p07_p11_p12_p16_p24_case_114_a_process_may_die_at_any_boundary_of_the_store(
     tmp_path: Path, is_wal: bool
 ) -> None:
     fatal = 0
