@@ -82,6 +82,9 @@ def test_workers_are_listed_while_they_run(run: Run, app: Path, started: Callabl
     assert (row["is_alive"], row["queues"], row["concurrency"], row["running"]) == (True, ["mail"], 3, 0)
     assert row["pid"] == program.process.pid  # type: ignore[attr-defined]
     assert "0 of 3" in run("workers", "list", *URL).stdout
+    program.kill()  # type: ignore[attr-defined]
+    (row,) = json.loads(run("workers", "list", *URL, "--json").stdout)
+    assert not row["is_alive"], "its lease holds on, but its process is gone"
 
 
 def test_queues_are_listed_with_why_they_wait(run: Run, stored: Stored) -> None:

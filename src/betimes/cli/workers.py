@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ class WorkerRow:
     Attributes:
         id: the id it registered under.
         host, pid: its process.
-        is_alive: whether its lease holds.
+        is_alive: whether it runs, as far as can be told: its lease holds, and its process has not ended.
         lease_s: how long it keeps its jobs without a sign of life, in seconds.
         queues: the queues it serves; None: all.
         concurrency: the most attempts it runs at once.
@@ -36,7 +37,7 @@ class WorkerRow:
     pid: int
     is_alive: bool
     lease_s: float
-    queues: tuple[str, ...] | None
+    queues: Collection[str] | None
     concurrency: int
     running: int
 
@@ -64,20 +65,22 @@ def list_(*, app: str | None, url: str | None, as_json: bool) -> None:
 
 
 async def _rows(scheduler: Scheduler) -> list[WorkerRow]:
+    from betimes.runtime.explaining import workers_seen  # noqa: PLC0415 - `--help` does without
+
     held = await _held(scheduler)
-    found = await scheduler._store.workers()  # noqa: SLF001 - the command line is part of the package
+    seen = await workers_seen(scheduler._store)  # noqa: SLF001 - the command line is part of the package
     rows = [
         WorkerRow(
-            id=info.id,
-            host=info.host,
-            pid=info.pid,
-            is_alive=bool(left_us),
-            lease_s=info.lease_us / 1_000_000,
-            queues=info.queues,
-            concurrency=info.concurrency,
-            running=held[info.id],
+            id=each.id,
+            host=each.host,
+            pid=each.pid,
+            is_alive=each.is_working,
+            lease_s=each.lease_us / 1_000_000,
+            queues=each.queues,
+            concurrency=each.concurrency,
+            running=held[each.id],
         )
-        for info, left_us in found
+        for each in seen
     ]
     return sorted(rows, key=lambda row: (not row.is_alive, row.host, row.pid, row.id))
 
