@@ -183,7 +183,7 @@ def test_case_118_a_file_is_checked_up_without_a_program_and_left_alone(tmp_path
 
     async def main() -> None:
         missing = await scheduler_of(path).doctor()
-        assert missing.worst is Severity.NOTE
+        assert missing.worst is Severity.WARNING
         assert files() == {}
         scheduler = Scheduler(path)
 

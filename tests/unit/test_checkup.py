@@ -113,7 +113,7 @@ def test_the_worst_comes_first_and_gives_the_exit_code() -> None:
 @pytest.mark.parametrize(
     ("trouble", "severity"),
     [
-        (Trouble.MISSING, NOTE),
+        (Trouble.MISSING, WARNING),
         (Trouble.UNAVAILABLE, ERROR),
         (Trouble.REPLACED, ERROR),
         (Trouble.LEFT_OPEN, WARNING),

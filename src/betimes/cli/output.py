@@ -84,11 +84,11 @@ def show_json_line(value: object) -> None:
 
 
 def show_record(record: object, *, leave_out: Sequence[str] = ()) -> None:
-    """Print the fields of a dataclass that have a value, one a line, for people."""
+    """Print the fields of a dataclass that have a value, one a line, for people; no text is no value."""
     assert is_dataclass(record)
     shown = {field.name: getattr(record, field.name) for field in fields(record)}
     shown = {
-        name: value for name, value in shown.items() if name not in leave_out and value not in (None, ())
+        name: value for name, value in shown.items() if name not in leave_out and value not in (None, (), "")
     }
     width = max(map(len, shown), default=0)
     for name, value in shown.items():

@@ -20,7 +20,7 @@ _OTHERS_READ, _OTHERS_WRITE = 0o044, 0o022
 
 _TROUBLES = {
     Trouble.MISSING: (
-        Severity.NOTE,
+        Severity.WARNING,  # as often as not the path is wrong, and a monitor would be content for ever
         "The first scheduler that opens it makes it; is it the path that the workers use?",
     ),
     Trouble.UNAVAILABLE: (Severity.ERROR, "See what holds it (`fuser FILE`), and who may open it."),
