@@ -93,6 +93,10 @@ class Timekeeping:
         since = sent_at if pending is None or pending > sent_at else pending - 1
         if before.last_fire_at is not None and before.last_fire_at <= sent_at:
             since = max(since, before.last_fire_at)
+        elif before.last_fire_at is not None:
+            course.turns += (
+                1  # it fired ahead, and the clock was set back since: it goes on from now, as re-aimed
+            )
         self.check_decided(course, since)
         course.change(new, since)
         if before.awaits is not None:
