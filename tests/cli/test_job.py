@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,14 +10,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from tests.cli.stored import Stored, fill
 
-from betimes import JobStatus
+from betimes import JobStatus, Scheduler
 from betimes.cli import changes, ids
 from betimes.cli.which import STATUSES
 
@@ -56,6 +57,45 @@ def test_a_list_is_given_page_by_page(run: Run, stored: Stored) -> None:
         stored.done,
     ]
     assert f"--before {last['version']}" in run("job", "list", "--url", "jobs.db", "-n", "2").stderr
+
+
+def test_a_retry_of_what_is_found_leaves_versions_alone_that_a_newer_one_has_replaced(
+    run: Run, app: Path
+) -> None:
+    for task in ("fail", "add 1"):
+        assert run("submit", "-a", "app.py", *task.split(), "--job-id", "x").exit_code == 0
+        assert run("worker", "app.py", "--burst").exit_code == 0
+    for option in ("--dry-run", "--yes"):
+        result = run("job", "retry", "--url", "jobs.db", "--status", "failed", option, "--json")
+        assert result.exit_code == 0
+        assert "newer version" in json.loads(result.stdout)[0]["outcome"]
+    both = json.loads(run("job", "list", "--url", "jobs.db", "--json").stdout)
+    assert [each["status"] for each in both] == ["completed", "failed"]
+
+
+def test_a_cancel_of_what_is_found_ends_the_very_version(run: Run, folder: Path) -> None:
+    scheduler = Scheduler(folder / "jobs.db", watchdog=None)
+    begun = asyncio.Event()
+
+    @scheduler.task(name="wait")
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def main() -> tuple[str, str]:
+        async with scheduler:
+            older = await wait.using(job_id="x").submit()
+            await begun.wait()
+            newer = await wait.using(job_id="x", replace=True).submit()
+            cancel = ("job", "cancel", "--url", "jobs.db", "--status", "running", "--yes", "--json")
+            result = await asyncio.to_thread(run, *cancel)
+            assert json.loads(result.stdout) == [{"id": "x", "outcome": "requested", "is_done": True}]
+            await older.wait(timeout=20)
+            states = (await older.status(), await newer.status())
+            await scheduler.stop(cancel_running=True)
+            return states
+
+    assert asyncio.run(main())[0] == "cancelled"
 
 
 def test_a_table_shows_ids_by_beginnings_that_tell_them_apart(run: Run, stored: Stored) -> None:
@@ -141,6 +181,14 @@ def test_a_change_that_nobody_can_be_asked_about_asks_for_yes(run: Run, stored: 
     assert listed(run, "--status", "ready") == [stored.ready]
 
 
+def is_awake(program: subprocess.Popen[bytes]) -> bool:
+    """Whether it still does something after a moment, as far as the system tells."""
+    with suppress(subprocess.TimeoutExpired):
+        program.wait(0.2)
+    stat = Path(f"/proc/{program.pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "R"
+
+
 def test_one_ctrl_c_ends_a_question(folder: Path, stored: Stored) -> None:
     main, terminal = os.openpty()
     program = subprocess.Popen(
@@ -155,6 +203,8 @@ def test_one_ctrl_c_ends_a_question(folder: Path, stored: Stored) -> None:
         said = b""
         while b"[y/N]" not in said:
             said += os.read(main, 1000)
+        while is_awake(program):  # a signal just before the system call that reads would not interrupt it
+            pass
         program.send_signal(signal.SIGINT)
         assert program.wait(60) == 130
     finally:

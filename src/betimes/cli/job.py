@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from betimes.core.log import LogLine
-    from betimes.handles import JobInfo
+    from betimes.handles import JobHandle, JobInfo
     from betimes.scheduler import Scheduler
 
 FOLLOW_EVERY_S = 0.5
@@ -161,14 +161,15 @@ def _many(fn: Callable[..., Any]) -> Callable[..., Any]:
 def retry(*, chosen: Chosen, app: str | None, url: str | None) -> None:
     """Take finished jobs back, with fresh attempts: those named, or all that the options find.
 
-    By options, those that FAILED or TIMED_OUT are meant, unless --status says otherwise.
+    By options, those that FAILED or TIMED_OUT are meant, unless --status says otherwise. What a newer version
+    of the same id has taken the place of is left alone.
     """
 
-    async def act(scheduler: Scheduler, job_id: str) -> str:
-        await scheduler.retry(job_id, by="the command line")
+    async def act(scheduler: Scheduler, handle: JobHandle[Any]) -> str:
+        await scheduler.retry(handle.id, by="the command line")
         return "ready"
 
-    Change("retry", act, ("failed", "timed_out"), chosen).run(target(app, url))
+    Change("retry", act, ("failed", "timed_out"), chosen, is_of_newest=True).run(target(app, url))
 
 
 @job.command()
@@ -181,7 +182,7 @@ def cancel(*, chosen: Chosen, app: str | None, url: str | None, abandon: bool) -
     returned or its process is dead ("requested").
     """
 
-    async def act(scheduler: Scheduler, job_id: str) -> str:
-        return (await scheduler.cancel(job_id, abandon=abandon)).value
+    async def act(_: Scheduler, handle: JobHandle[Any]) -> str:
+        return (await handle.cancel(abandon)).value
 
     Change("cancel", act, ("blocked", "delayed", "ready", "running"), chosen).run(target(app, url))
