@@ -307,7 +307,9 @@ def test_a_job_of_a_worker_that_died_says_so_until_it_is_rescued() -> None:
             assert "on ham, pid 7 (worker ghost)" in reason.text
             assert "taken back within 30s" in reason.change
             clock.advance(31)
-            assert "Worker ghost" in (await only(handle, ReasonCode.HOLDER_LOST)).text
+            explanation = await handle.explain()
+            assert codes(explanation) == [ReasonCode.HOLDER_LOST, ReasonCode.NO_WORKER]
+            assert "Worker ghost" in explanation.reasons[0].text
         async with scheduler:
             assert await handle.wait() is COMPLETED
 

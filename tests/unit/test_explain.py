@@ -520,6 +520,18 @@ def test_a_job_of_a_process_that_has_ended_waits_for_its_lease_or_a_neighbour() 
     assert explain(job, around(workers=(gone,))).expected_start == reason.expected_at
 
 
+@pytest.mark.parametrize("is_over", [False, True], ids=["its process has ended", "its lease is over"])
+def test_what_will_keep_a_job_of_a_lost_worker_from_starting_again_is_named_too(is_over: bool) -> None:
+    job = after(ready(), Claimed(NOW, "other"))
+    lost = replace(OTHER, is_gone=True, is_alive=not is_over, left_us=0 if is_over else 20 * SECOND)
+    first = ReasonCode.HOLDER_LOST if is_over else ReasonCode.HOLDER_SILENT
+    paused = explain(job, around(workers=(ME, lost), paused={job.spec.queue: Pause()}))
+    assert codes(paused) == [first, ReasonCode.QUEUE_PAUSED]
+    alone = explain(job, around(workers=(lost,), here=None))
+    assert codes(alone) == [first, ReasonCode.NO_WORKER]
+    assert (paused.expected_start, alone.expected_start) == (None, None)
+
+
 def test_a_silent_worker_is_named_before_what_it_runs() -> None:
     job = after(ready(), Claimed(NOW, "other"))
     silent = replace(OTHER, left_us=14 * SECOND)

@@ -8,7 +8,16 @@ from datetime import datetime
 from betimes.core.claiming import is_waiting_for_claim
 from betimes.core.durations import from_us
 from betimes.core.job import CancelReason, Job, JobStatus
-from betimes.core.obstacles import OBSTACLES, QUEUEING, Finder, expired, serves, will_expire
+from betimes.core.obstacles import (
+    OBSTACLES,
+    QUEUEING,
+    Finder,
+    expired,
+    nobody_serves,
+    queue_paused,
+    serves,
+    will_expire,
+)
 from betimes.core.reason import Reason, ReasonCode
 from betimes.core.situation import Situation, WorkerSeen
 from betimes.core.wording import listed, moment, span
@@ -78,6 +87,10 @@ def explain(job: Job, situation: Situation) -> Explanation:
     return Explanation(job_id=job.id, status=status, reasons=tuple(reasons))
 
 
+ONCE_TAKEN_BACK: tuple[Finder, ...] = (queue_paused, nobody_serves)
+"""What will keep a job whose worker is lost from starting again when it has been taken back."""
+
+
 def _waiting(job: Job, s: Situation) -> list[Reason]:
     over = expired(job, s)
     if over is not None:
@@ -112,10 +125,10 @@ def _nothing(job: Job, s: Situation) -> Reason:
 def _running(job: Job, s: Situation) -> list[Reason]:
     holder = s.holder(job.worker)
     if holder is None or not holder.is_alive:
-        return [_holder_lost(job)]
+        return [_holder_lost(job), *_found(ONCE_TAKEN_BACK, job, s)]
     is_here = s.here is not None and s.here.worker == holder.id
     if holder.is_gone and not is_here:
-        return [_holder_gone(job, s, holder)]
+        return [_holder_gone(job, s, holder), *_found(ONCE_TAKEN_BACK, job, s)]
     reasons = [_runs(job, s, holder)]
     if holder.is_silent and not is_here:
         reasons.insert(0, _holder_silent(s, holder))
