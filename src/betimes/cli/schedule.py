@@ -138,8 +138,12 @@ def _preview_cron(text: str, tz: str, *, seconds: bool, limit: int, as_json: boo
     from betimes.core.grid import Grid  # noqa: PLC0415
     from betimes.core.triggers import cron  # noqa: PLC0415
     from betimes.core.upcoming import next_fires  # noqa: PLC0415
+    from betimes.errors import InvalidTrigger  # noqa: PLC0415
 
-    trigger: CronTrigger = cron(text, tz=tz, seconds=seconds)
+    try:
+        trigger: CronTrigger = cron(text, tz=tz, seconds=seconds)
+    except InvalidTrigger as error:  # it was typed here
+        raise click.UsageError(str(error)) from error
     now = SystemClock().now()
     notes = "".join(f"\nNote: {hint}" for hint in trigger.hints_after(now))
     _show_fires(trigger.sentence() + notes, next_fires(Grid(trigger=trigger), now, limit), as_json=as_json)
