@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from importlib import import_module
 
 import pytest
@@ -15,6 +16,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the plugin of this checkout where Betimes is not installed, and pytest has not found it."""
+    """Hear of SIGINT, and load the plugin of this checkout where Betimes is not installed.
+
+    A shell has what it runs in the background ignore SIGINT, and so would the programs that tests interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.pluginmanager.has_plugin("betimes"):
         config.pluginmanager.register(import_module("_betimes_pytest"), "betimes")

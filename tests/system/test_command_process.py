@@ -78,11 +78,6 @@ def mark() -> str:
     return str(8_000_000 + random.SystemRandom().randrange(900_000))
 
 
-def hear_interrupts() -> None:
-    """Undo what a shell does to what it runs in the background: it has SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @contextmanager
 def program(folder: Path, mark: str, what: str) -> Iterator[subprocess.Popen[str]]:
     """Run the program until its commands run, and have it gone afterwards."""
@@ -93,7 +88,6 @@ def program(folder: Path, mark: str, what: str) -> Iterator[subprocess.Popen[str
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=hear_interrupts,  # noqa: PLW1509 - it makes one system call
     ) as process:
         try:
             assert process.stdout is not None
