@@ -118,7 +118,7 @@ def supervise(app: str, options: Sequence[str], watch: Sequence[Path]) -> None:
     places = [*places_of(app), *watch]
     files = len(stamps_of(places))
     folders = listed([str(each) for each in places])
-    _log.info("watching %d Python files in %s", files, folders)
+    _log.info("watching %s in %s", "1 Python file" if files == 1 else f"{files} Python files", folders)
     if files >= MOST_FILES:
         _log.warning(
             "there are more files than are watched: name the ones that matter, by --watch, elsewhere"
