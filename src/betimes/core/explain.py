@@ -143,7 +143,10 @@ def _runs(job: Job, s: Situation, holder: WorkerSeen) -> Reason:
     since = "" if job.started_at is None else f" since {moment(job.started_at, s.now)}"
     details = f"{_progress(job, s)}{_deadline(s)}"
     replaced = "; a newer version of its id waits for it, so it will not be retried" if job.superseded else ""
-    lost = f" Should that process die, the job is taken back within {span(holder.lease_us)}."
+    lost = (
+        " Should that process die, a worker of its machine takes the job back within two seconds, any other "
+        f"within {span(holder.lease_us)}."
+    )
     return Reason(
         code=ReasonCode.RUNNING,
         text=f"Attempt {job.attempt} runs{since}, {where} (worker {holder.id}){details}{replaced}.",
