@@ -130,7 +130,9 @@ def test_case_147_a_worker_that_cannot_claim_shows_it(tmp_path: Path) -> None:
                             await asyncio.sleep(0.05)
                             stalled_s = (await scheduler.metrics()).store_stalled_s
                     before = stalled_s
-                assert (await scheduler.metrics()).store_errors > 0
+                async with asyncio.timeout(PATIENCE_S):
+                    while not (await scheduler.metrics()).store_errors:  # noqa: ASYNC110 - as in `until`
+                        await asyncio.sleep(0.05)
             async with asyncio.timeout(PATIENCE_S):
                 while (await scheduler.metrics()).store_stalled_s > 0.2:  # noqa: ASYNC110 - as in `until`
                     await asyncio.sleep(0.05)
