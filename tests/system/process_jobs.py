@@ -202,6 +202,42 @@ def tidy(flag: str, done: str) -> None:
         Path(done).write_text("tidied")
 
 
+class Dawdler:
+    """Takes its time to go, in a place from which no exception gets out."""
+
+    def __init__(self, flag: str) -> None:
+        self.flag = flag
+
+    def __del__(self) -> None:
+        write(self.flag, "begun")
+        time.sleep(600)
+
+
+def tidy_after_a_dawdler(flag: str, done: str) -> None:
+    try:
+        dawdler = Dawdler(flag)
+        del dawdler
+        time.sleep(600)
+    finally:
+        Path(done).write_text("tidied")
+
+
+def tidy_at_the_second_signal(flag: str, done: str, go: str) -> None:
+    """Not see any signal until there is a file `go`: as if the first one had come at a bad moment."""
+    signal_in_c = ctypes.CDLL(None).signal
+    signal_in_c.restype, signal_in_c.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
+    ignored = ctypes.c_void_p(1)
+
+    def hear_again() -> None:
+        while not Path(go).exists():
+            time.sleep(0.01)
+        signal_in_c(signal.SIGTERM, usual)
+
+    usual = signal_in_c(signal.SIGTERM, ignored)
+    threading.Thread(target=hear_again, daemon=True).start()
+    tidy(flag, done)
+
+
 def stubborn(flag: str) -> None:
     write(flag, str(os.getpid()))
     while True:

@@ -24,6 +24,33 @@ def test_a_job_that_is_told_to_stop_carries_out_its_finally(tmp_path: Path) -> N
     play(scene)
 
 
+def test_a_job_is_told_again_when_the_first_signal_is_lost(tmp_path: Path) -> None:
+    flag, done, go = (tmp_path / name for name in ("flag", "done", "go"))
+
+    async def scene(stage: Stage) -> None:
+        job = await stage.submit(jobs.tidy_at_the_second_signal, str(flag), str(done), str(go))
+        await until(flag.exists, "it has begun")
+        assert await job.cancel() is CancelAnswer.REQUESTED
+        go.touch()
+        assert await stage.end_of(job) is JobStatus.CANCELLED
+        assert done.read_text() == "tidied"
+
+    play(scene)
+
+
+def test_a_job_is_told_again_when_python_has_dropped_what_was_raised(tmp_path: Path) -> None:
+    flag, done = tmp_path / "flag", tmp_path / "done"
+
+    async def scene(stage: Stage) -> None:
+        job = await stage.submit(jobs.tidy_after_a_dawdler, str(flag), str(done))
+        await until(flag.exists, "it has begun")
+        assert await job.cancel() is CancelAnswer.REQUESTED
+        assert await stage.end_of(job) is JobStatus.CANCELLED
+        assert done.read_text() == "tidied"
+
+    play(scene)
+
+
 def test_a_job_sees_in_its_context_that_it_was_told(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import resource
+import select
 import signal
 import sys
 import threading
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from betimes.runtime.attempt import Attempt
 
 _STATM = Path("/proc/self/statm")
+
+_AGAIN_S = 0.02
+"""How long after a signal to stop the next one follows."""
 
 
 class Program:
@@ -152,9 +156,13 @@ def _memory() -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
-def _guard(lifeline: int) -> None:
-    """End this process, with all that it has started, as soon as the scheduler's process is gone."""
-    os.read(lifeline, 1)
+def guard(lifeline: int, bell: Bell) -> None:
+    """End this process, with all that it has started, as soon as the scheduler's process is gone.
+
+    Until then a byte in the lifeline means that the code was told to stop, and must hear it.
+    """
+    while os.read(lifeline, 1):
+        bell.insist(lambda: select.select([lifeline], [], [], _AGAIN_S)[0])
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
@@ -180,14 +188,14 @@ def main(
     for fd in files:
         os.set_inheritable(fd, False)  # noqa: FBT003 - the call takes it so
     requests, tickets, answers, lifeline, page_fd = files
-    threading.Thread(target=_guard, args=(lifeline,), name="betimes-guard", daemon=True).start()
+    page = Page(page_fd)
+    bell = Bell(page)
+    threading.Thread(target=guard, args=(lifeline, bell), name="betimes-guard", daemon=True).start()
     sys.argv = argv
     faulthandler.enable(all_threads=False)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     Openness.is_elsewhere = True
-    page = Page(page_fd)
-    bell = Bell(page)
     bell.install()
     Program(
         Requests(requests, tickets),

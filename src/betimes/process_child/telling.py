@@ -1,14 +1,26 @@
-"""How a child's code is told to stop: SIGTERM, and a look at the shared page for whom it is meant."""
+"""How a child's code is told to stop: SIGTERM, and a look at the shared page for whom it is meant.
+
+One signal is not enough. It may come between the interpreter's last look for signals and the code's call
+into the system, which then waits as if nothing had been; or while the interpreter is in a place (a `__del__`,
+say) from which no exception gets out. So the parent also says by the lifeline that somebody was told, and the
+thread that reads it sends the signal again until the code has heard.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from betimes.executors.process.frames import DOOMED
 from betimes.process_child.wire import Page
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _OURS = (signal.SIGTERM, signal.SIGINT)
 
@@ -29,7 +41,7 @@ class Bell:
     def __init__(self, page: Page) -> None:
         self._words = page.words
         self._number = -1
-        self._is_armed = False
+        self._is_running = self._is_armed = False
         self._shields = 0
         self._is_due = False
         self._hear = self._heard
@@ -54,14 +66,29 @@ class Bell:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)  # or has blocked it
         self._number = number
         self._is_due = False
-        self._is_armed = True
+        self._is_running = self._is_armed = True
         # The number is in the page before the signal is sent, so one of the two is noticed.
         if self.is_told:
             self._ring()
 
     def disarm(self) -> None:
         """End the request's code: from here on nothing is raised."""
-        self._is_armed = False
+        self._is_running = self._is_armed = False
+
+    def insist(self, pause: Callable[[], object]) -> None:
+        """Send the main thread SIGTERM again and again, until the code that is to stop has heard.
+
+        From another thread.
+
+        Args:
+            pause: waits between two signals, and before the first one; true: enough.
+        """
+        main = threading.main_thread().ident
+        assert main is not None
+        while not pause() and self._is_running and self.is_told:
+            # A handler of the job's own is not ours to call twice.
+            if self._is_armed and signal.getsignal(signal.SIGTERM) is self._hear:
+                signal.pthread_kill(main, signal.SIGTERM)
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -80,6 +107,15 @@ class Bell:
         # A handler, and not SIG_IGN, which the programs that jobs start would inherit.
         signal.signal(signal.SIGINT, _ignore)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)
+        usual = sys.unraisablehook
+
+        def dropped(what: UnraisableHookArgs) -> None:
+            if isinstance(what.exc_value, ToldToStop):
+                self._is_armed = self._is_running  # nobody has heard it
+            else:
+                usual(what)
+
+        sys.unraisablehook = dropped
 
     def _heard(self, _number: int, _frame: FrameType | None) -> None:
         if self.is_told:

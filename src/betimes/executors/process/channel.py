@@ -24,7 +24,8 @@ class Channel:
         requests, tickets: the parent writes here.
         returned: the parent reads here the tickets that the child has not taken.
         answers, stdout, stderr: the parent reads here.
-        lifeline: the end that only this process holds: it breaks when this process dies.
+        lifeline: the end that only this process holds: it breaks when this process dies, and a byte in it
+            says that somebody was told to stop.
         words: the shared page, in words of 64 bits.
         child_requests, child_tickets, child_answers, child_lifeline, child_page, child_stdout, child_stderr:
             the child's ends, which whoever starts it closes.
@@ -78,6 +79,11 @@ class Channel:
         for fd in {self.requests, self.returned, self.tickets} & self._ours:
             self._ours.discard(fd)
             os.close(fd)
+
+    def ring(self) -> None:
+        """Have the child's code hear that it is told to stop, if the signal alone does not reach it."""
+        with suppress(OSError):  # the child has closed its end, or is dead
+            os.write(self.lifeline, b"!")
 
     def close(self) -> None:
         """Close this process's ends."""

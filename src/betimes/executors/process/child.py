@@ -164,6 +164,7 @@ class Child:
         if self.inside and self.doomed is None:
             self.doomed = self.inside[0]
             self._channel.words[DOOMED] = self.doomed.number
+            self._channel.ring()
         self.dismiss(grace_s)
 
     def dismiss(self, grace_s: float) -> None:
