@@ -69,7 +69,8 @@ def test_p26_a_process_job_is_dead_at_its_timeout_and_grace(tmp_path: Path) -> N
     flag = tmp_path / "flag"
 
     async def scene(stage: Stage) -> None:
-        job = await stage.submit(jobs.stubborn, str(flag), timeout=2)  # enough for it to begin
+        await stage.run(jobs.pid)  # on a busy machine a child may take longer to start than the timeout
+        job = await stage.submit(jobs.stubborn, str(flag), timeout=2)
         assert await stage.end_of(job) is JobStatus.TIMED_OUT
         await until(flag.exists, "it has begun")
         pid = int(flag.read_text())
