@@ -18,8 +18,8 @@ from betimes.core.events import Errored, Event, Succeeded
 from betimes.core.job import ErrorInfo, Job, JobStatus, Need, Terms
 from betimes.errors import ConfigurationError, DuplicateJob, StoreUnavailable
 from betimes.ports import ClaimRequest, Hint, Report, WorkerInfo
+from betimes.stores.relational.turn import Turn
 from betimes.stores.sqlite import SqliteStore, writer
-from betimes.stores.sqlite.turn import Turn
 
 PATIENCE_S = 30
 
@@ -96,7 +96,7 @@ async def exists(store: SqliteStore, job_id: str) -> bool:
 
 def test_of_calls_that_share_a_commit_only_the_one_that_breaks_fails(tmp_path: Path) -> None:
     def break_midway(turn: Turn) -> NoReturn:
-        turn.sql.execute("DELETE FROM betimes_job")
+        turn.sql.execute("delete_job", ("[1]",))
         raise RuntimeError("nobody foresaw this")
 
     async def main() -> None:

@@ -17,11 +17,11 @@ from betimes.core.job import FireKey, Job, JobSpec, JobStatus
 from betimes.core.schedule import Advance, Fire, Fired, FireOutcome, Overlap, ScheduleRecord
 from betimes.errors import ConfigurationError, StoreUnavailable
 from betimes.ports import ClaimRequest, Report, ScheduleFilter, WorkerInfo
+from betimes.stores.relational.looks import Look
+from betimes.stores.relational.rows import Specs
 from betimes.stores.sqlite import SqliteStore
-from betimes.stores.sqlite.looks import Look
 from betimes.stores.sqlite.opening import SCHEMA_VERSION, _commands
-from betimes.stores.sqlite.rows import Specs
-from betimes.stores.sqlite.statements import migrations
+from betimes.stores.sqlite.statements import SqliteSql, migrations
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -234,7 +234,7 @@ class Steps:
 
 def test_looks_at_100_000_schedules_read_no_more_than_they_answer(full: Path) -> None:
     with closing(sqlite3.connect(full, isolation_level=None)) as sql:
-        steps, look_at = Steps(sql), Look(sql, Specs())
+        steps, look_at = Steps(sql), Look(SqliteSql(sql), Specs())
         page = look_at.schedules(ScheduleFilter(due_by=50_000, limit=100))
         assert [one.id for one in page[:3]] == ["s000001", "s000002", "s000003"]
         assert steps.taken() < 10_000

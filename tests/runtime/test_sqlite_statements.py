@@ -16,8 +16,9 @@ from tests.runtime.sqlite_scene import CLOCK, job, opened
 from betimes.core.events import Errored, GivenBack
 from betimes.core.job import AttemptOutcome, CancelReason, ErrorInfo, FireKey, Job, JobSpec, Terms
 from betimes.ports import ClaimRequest, JobFilter, Report, WorkerInfo
-from betimes.stores.sqlite.rows import SPECS_KEPT, Specs, array
-from betimes.stores.sqlite.statements import ManyRows, Records, migrations, statement
+from betimes.stores.relational.rows import SPECS_KEPT, Specs, array
+from betimes.stores.relational.statements import ManyRows, Records
+from betimes.stores.sqlite.statements import SqliteSql, migrations, statement
 
 PACKAGE = Path(__file__).parents[2] / "src" / "betimes" / "stores"
 FILES = sorted((PACKAGE / "sql" / "sqlite").glob("*.sql"))
@@ -46,7 +47,8 @@ def test_a_statement_s_file_begins_with_its_purpose_and_holds_one_statement(path
 
 
 def test_every_statement_is_used_and_none_is_missing() -> None:
-    sources = "\n".join(path.read_text("utf-8") for path in (PACKAGE / "sqlite").glob("*.py"))
+    modules = [*(PACKAGE / "sqlite").glob("*.py"), *(PACKAGE / "relational").glob("*.py")]
+    sources = "\n".join(path.read_text("utf-8") for path in modules)
     used = set(re.findall(r'(?:statement|ManyRows|Records)\(\s*"(\w+)"', sources))
     assert used == {path.stem for path in FILES}
 
@@ -164,7 +166,7 @@ def test_rows_that_are_written_together_are_found_by_number(sql: sqlite3.Connect
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 15, 63, 64, 65, 200])
 def test_any_number_of_rows_is_written_in_order(sql: sqlite3.Connection, count: int) -> None:
     rows = [(number, number + 1, "ended") for number in range(count)]
-    ManyRows("add_dependency").write(sql, rows)
+    ManyRows("add_dependency").write(SqliteSql(sql), rows)
     found = sql.execute("SELECT parent, child, need FROM betimes_dependency ORDER BY parent").fetchall()
     assert found == rows
 
@@ -172,7 +174,7 @@ def test_any_number_of_rows_is_written_in_order(sql: sqlite3.Connection, count: 
 def test_a_hundred_rows_take_a_handful_of_steps(sql: sqlite3.Connection) -> None:
     steps: list[str] = []
     sql.set_trace_callback(steps.append)
-    ManyRows("add_dependency").write(sql, [(number, number, "ended") for number in range(100)])
+    ManyRows("add_dependency").write(SqliteSql(sql), [(number, number, "ended") for number in range(100)])
     assert len(steps) == 4
 
 
@@ -180,13 +182,13 @@ def test_records_too_large_for_one_text_are_read_one_by_one(sql: sqlite3.Connect
     specs = Specs()
     jobs = [job(f"job-{number}", payload=b'"%s"' % (b"x" * 4000)) for number in range(20)]
     ManyRows("insert_job").write(
-        sql, [specs.new_row(each, seq=seq, status=each.status) for seq, each in enumerate(jobs, 1)]
+        SqliteSql(sql), [specs.new_row(each, seq=seq, status=each.status) for seq, each in enumerate(jobs, 1)]
     )
     by_number = Records("live_by_seq")
     wanted = (array(range(1, 21)),)
-    together = by_number.read(sql, wanted)
+    together = by_number.read(SqliteSql(sql), wanted)
     sql.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
-    assert by_number.read(sql, wanted) == together
+    assert by_number.read(SqliteSql(sql), wanted) == together
     assert [specs.job(row).payload for row in together] == [each.payload for each in jobs]
 
 
@@ -227,9 +229,9 @@ def test_every_field_comes_back_as_it_was(sql: sqlite3.Connection) -> None:
     given.key = "k\x00ey"
     given.fire = FireKey("nïght\x00ly", -(2**63), by_hand=True)
     specs = Specs()
-    ManyRows("insert_job").write(sql, [specs.new_row(given, seq=7, status=given.status)])
-    (row,) = Records("live_by_seq").read(sql, ("[7]",))
-    (state,) = Records("states_by_seq").read(sql, ("[7]",))
+    ManyRows("insert_job").write(SqliteSql(sql), [specs.new_row(given, seq=7, status=given.status)])
+    (row,) = Records("live_by_seq").read(SqliteSql(sql), ("[7]",))
+    (state,) = Records("states_by_seq").read(SqliteSql(sql), ("[7]",))
     for found in (Specs().job(row), Specs().current(given, state)):
         assert found.seq == 7
         found.seq = 0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.runtime.sqlite_scene import job, opened
 
-from betimes.stores.sqlite import upkeep, watch, writer
-from betimes.stores.sqlite.upkeep import Renewals
+from betimes.stores.relational.upkeep import Renewals
+from betimes.stores.sqlite import watch, writer
 from betimes.testing import VirtualClock
 
 LEASE_US = 30_000_000
@@ -116,6 +116,6 @@ def test_the_timer_stands_still_when_nobody_listens_and_nothing_is_to_be_done(tm
             stop()
             assert timer._pause_s() is None
             await store.submit([job("a")])
-            assert timer._pause_s() == upkeep.IDLE_CHECKPOINT_US / 1_000_000
+            assert timer._pause_s() == writer.IDLE_CHECKPOINT_US / 1_000_000
 
     asyncio.run(main())

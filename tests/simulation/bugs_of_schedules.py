@@ -21,7 +21,7 @@ from betimes.runtime.firing import Firing
 from betimes.stores.memory import firing as memory_firing
 from betimes.stores.memory import schedules as memory_schedules
 from betimes.stores.memory.schedules import Schedules
-from betimes.stores.sqlite import firing as sqlite_firing
+from betimes.stores.relational import firing as relational_firing
 
 
 def change_settled(patch: pytest.MonkeyPatch, change: Callable[[Advance, Settled], Settled]) -> None:
@@ -32,7 +32,7 @@ def change_settled(patch: pytest.MonkeyPatch, change: Callable[[Advance, Settled
         return change(advance, original(advance, **found))
 
     patch.setattr(memory_firing, "settle", settle)
-    patch.setattr(sqlite_firing, "settle", settle)
+    patch.setattr(relational_firing, "settle", settle)
 
 
 # --- one job for each instant

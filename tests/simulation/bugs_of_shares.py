@@ -11,7 +11,7 @@ from tests.simulation.children import Child, VirtualChildren
 from betimes.core import shares
 from betimes.core.queue_shares import QueueShares
 from betimes.core.remote import Died
-from betimes.stores.sqlite import tags
+from betimes.stores.relational import tags
 
 
 def change_tags(patch: pytest.MonkeyPatch, name: str, change: Callable[..., int]) -> None:

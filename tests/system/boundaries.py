@@ -46,8 +46,8 @@ class Boundaries:
 
     def watch(self) -> None:
         """Count from now on; before the store is opened. Checkpoints come sooner, so that some do at all."""
+        from betimes.stores.relational.operation import Operation  # noqa: PLC0415
         from betimes.stores.sqlite import writer  # noqa: PLC0415 - it imports sqlite3
-        from betimes.stores.sqlite.operation import Operation  # noqa: PLC0415
 
         assert vars(writer)["WRITES_TO_CHECKPOINT"] > WRITES_TO_CHECKPOINT
         vars(writer)["WRITES_TO_CHECKPOINT"] = WRITES_TO_CHECKPOINT

@@ -15,16 +15,17 @@ from pathlib import Path
 
 from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import Clock, Hint
-from betimes.stores.sqlite.arrivals import insert_plain
+from betimes.stores.relational.arrivals import insert_plain
+from betimes.stores.relational.firing import follow
+from betimes.stores.relational.operation import Operation
+from betimes.stores.relational.rows import Specs
+from betimes.stores.relational.turn import Turn
+from betimes.stores.relational.upkeep import SetBack
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.failures import is_full, primary_code, translated
-from betimes.stores.sqlite.firing import follow
 from betimes.stores.sqlite.forks import identity
-from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.room import Room
-from betimes.stores.sqlite.rows import Specs
-from betimes.stores.sqlite.turn import Turn
-from betimes.stores.sqlite.upkeep import SetBack
+from betimes.stores.sqlite.statements import SqliteSql
 from betimes.stores.sqlite.write_lock import begin, patience_ms
 
 
@@ -40,6 +41,7 @@ class Committer:
         self, sql: sqlite3.Connection, lock: CommitLock, *, room: Room, path: Path, clock: Clock, specs: Specs
     ) -> None:
         self._sql = sql
+        self._shared = SqliteSql(sql)
         self._lock = lock
         self._room = room
         self._path = path
@@ -220,7 +222,7 @@ class Committer:
         now = clock.now()
         self._set_back.see(now)
         return Turn(
-            self._sql,
+            self._shared,
             self._specs,
             now=now,
             set_back=self._set_back,

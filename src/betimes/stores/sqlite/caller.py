@@ -33,16 +33,17 @@ from betimes.core.limits import GateTerms
 from betimes.core.wording import shown
 from betimes.errors import BetimesError, ConfigurationError, StoreUnavailable
 from betimes.ports import Clock, Joined
+from betimes.stores.relational.arrivals import Admission, insert_plain, is_plain
+from betimes.stores.relational.firing import follow
+from betimes.stores.relational.rows import Specs
+from betimes.stores.relational.rules import declare
+from betimes.stores.relational.statements import Row
+from betimes.stores.relational.submission import Submission
+from betimes.stores.relational.turn import Turn
+from betimes.stores.relational.upkeep import SetBack
 from betimes.stores.sqlite import opening
-from betimes.stores.sqlite.arrivals import Admission, insert_plain, is_plain
 from betimes.stores.sqlite.failures import primary_code, translated
-from betimes.stores.sqlite.firing import follow
-from betimes.stores.sqlite.rows import Specs
-from betimes.stores.sqlite.rules import declare
-from betimes.stores.sqlite.statements import Row, statement
-from betimes.stores.sqlite.submission import Submission
-from betimes.stores.sqlite.turn import Turn
-from betimes.stores.sqlite.upkeep import SetBack
+from betimes.stores.sqlite.statements import SqliteSql, statement
 from betimes.stores.sqlite.write_lock import begin, patience_ms
 
 TAKE_WRITE_LOCK = statement("take_write_lock")
@@ -79,7 +80,7 @@ class CallersConnection:
         self._conn = conn
         self._has_converters = not OUR_TYPES.isdisjoint(sqlite3.converters)
 
-    def execute(self, text: str, values: Row = ()) -> sqlite3.Cursor:
+    def execute(self, text: str, values: Row = (), /) -> sqlite3.Cursor:
         """Carry out a statement, and return a cursor whose rows are tuples of SQLite's own values."""
         cursor = sqlite3.Cursor(self._conn).execute(text, values)
         if not self._has_converters or cursor.description is None or not text.startswith("SELECT"):
@@ -194,7 +195,7 @@ def _insert(
 def _turn(sql: CallersConnection, ground: Ground) -> Turn:
     clock = ground.clock
     return Turn(
-        cast("sqlite3.Connection", sql),  # of which a turn uses `execute` and nothing else
+        SqliteSql(sql),
         ground.specs,
         now=clock.now(),
         boottime=clock.boottime(),

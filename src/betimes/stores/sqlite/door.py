@@ -6,20 +6,21 @@ import asyncio
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from betimes.core.job import Micros
 from betimes.core.vitals import Trouble, Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, SchemaMismatch, StoreUnavailable
-from betimes.ports import Clock, Hint, Store, WorkerInfo
-from betimes.stores.sqlite.looks import Look
+from betimes.ports import Clock, Hint, WorkerInfo
+from betimes.stores.relational.looks import Look
+from betimes.stores.relational.operation import Operation
+from betimes.stores.relational.rows import Specs
+from betimes.stores.relational.store import RelationalStore
+from betimes.stores.relational.upkeep import Renewals
 from betimes.stores.sqlite.opening import location
-from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.reader import Reader
 from betimes.stores.sqlite.room import RESERVE_BYTES, DiskFacts, disk_facts
-from betimes.stores.sqlite.rows import Specs
 from betimes.stores.sqlite.survey import log_of, survey, tidy
-from betimes.stores.sqlite.turn import Turn
 from betimes.stores.sqlite.writer import Writer, WriterSettings
 
 T = TypeVar("T")
@@ -29,10 +30,8 @@ def _never_gone(_worker: WorkerInfo) -> bool:
     return False
 
 
-class Door(Store):
+class Door(RelationalStore):
     """The part of the store that owns the file's two connections; see `SqliteStore` for its arguments."""
-
-    is_durable = True
 
     def __init__(
         self,
@@ -47,9 +46,9 @@ class Door(Store):
         reserve_bytes: int = RESERVE_BYTES,
     ) -> None:
         """Remember where the file is to be; nothing is opened yet."""
+        super().__init__(is_gone=is_gone)
         self._clock = clock
         self._inline = inline
-        self._is_gone = is_gone
         self._max_stall_us = max_stall_us
         self._where = location(
             path, busy_timeout_s=busy_timeout_s, journal=journal, reserve_bytes=reserve_bytes
@@ -203,19 +202,15 @@ class Door(Store):
             )
         return reader
 
-    async def _write(
-        self,
-        run: Callable[[Turn], T],
-        *,
-        finish: Callable[[T], T] | None = None,
-        is_guarded: bool = False,
-        is_growth: bool = False,
-    ) -> T:
-        operation = Operation(run, is_guarded=is_guarded, is_growth=is_growth)
-        if finish is not None:
-            operation.finish = finish
-        answer: T = await self._open_writer().call(operation)
-        return answer
+    @property
+    def _renewals(self) -> Renewals:
+        return self._open_writer().renewals
+
+    def _lease_time(self) -> tuple[Micros, str]:
+        return self._clock.boottime(), self._clock.boot_id()
+
+    async def _call(self, operation: Operation) -> Any:
+        return await self._open_writer().call(operation)
 
     async def _read(self, look: Callable[[Look], T]) -> T:
         return await self._open_reader().call(look)

@@ -14,10 +14,11 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from betimes.stores.relational.looks import Look
+from betimes.stores.relational.rows import Specs
 from betimes.stores.sqlite.failures import translated
-from betimes.stores.sqlite.looks import Look
 from betimes.stores.sqlite.opening import Location, open_reader
-from betimes.stores.sqlite.rows import Specs
+from betimes.stores.sqlite.statements import SqliteSql
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class Reader:
         try:
             sql.execute("BEGIN")
             try:
-                return look(Look(sql, self._specs))
+                return look(Look(SqliteSql(sql), self._specs))
             finally:
                 sql.execute("COMMIT")
         except sqlite3.Error as error:

@@ -1,9 +1,4 @@
-"""The SQL: one statement a file, under `stores/sql/sqlite`, read once.
-
-Statements take and return many rows in one step, because each step of a statement gives up the
-interpreter's lock: with a hundred steps a turn, code that computes in another thread could hold up each of
-them.
-"""
+"""How SQLite carries out the statements of `stores/sql/sqlite`."""
 
 from __future__ import annotations
 
@@ -11,14 +6,12 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Protocol
 
 import msgspec
 
-Row: TypeAlias = Sequence[Any]
+from betimes.stores.relational.statements import Row, migrations_of, text_of
 
 CHUNKS = (64, 16, 4, 1)
 """How many rows go into one statement: few sizes, so that each is prepared once and kept by the driver."""
@@ -27,66 +20,62 @@ _ONE_ROW = re.compile(r"VALUES (\([?, \d]+\))")
 _decode_records = msgspec.json.Decoder(list[Row]).decode
 
 
-def _folder() -> Traversable:
-    return files("betimes.stores") / "sql" / "sqlite"
+class Executes(Protocol):
+    """A connection, or what stands for one, as far as statements use it."""
+
+    def execute(self, text: str, values: Row = (), /) -> sqlite3.Cursor:
+        """Carry out a text."""
 
 
-@cache
 def statement(name: str) -> str:
-    """Return the statement of this name, without the comment that says what it is for.
-
-    A module asks for its statements when it is imported, so that a missing file shows at once.
-    """
-    text = (_folder() / f"{name}.sql").read_text("utf-8")
-    return "\n".join(line for line in text.splitlines() if not line.startswith("--")).rstrip(";\n ")
+    """Return the text of the statement of this name."""
+    return text_of("sqlite", name)
 
 
 def migrations() -> list[tuple[int, str]]:
     """Return the steps from an empty file to today's schema, each with the version it leads to."""
-    steps = [
-        (int(entry.name.partition("_")[0]), entry.read_text("utf-8"))
-        for entry in (_folder() / "migrations").iterdir()
-        if entry.name.endswith(".sql")
-    ]
-    return sorted(steps)
+    return migrations_of("sqlite")
 
 
-class ManyRows:
-    """A statement whose `VALUES` takes any number of rows."""
-
-    __slots__ = ("_chunks",)
-
-    def __init__(self, name: str) -> None:
-        text = statement(name)
-        one_row = _ONE_ROW.search(text)
-        assert one_row is not None, f"{name}.sql has no VALUES with one row of question marks"
-        before, row, after = text[: one_row.start(1)], one_row[1], text[one_row.end(1) :]
-        self._chunks = [(size, before + ", ".join([row] * size) + after) for size in CHUNKS]
-
-    def write(self, sql: sqlite3.Connection, rows: Sequence[Row]) -> int:
-        """Carry the statement out for these rows, in order; return how many rows of the table it changed."""
-        start = changed = 0
-        for size, text in self._chunks:
-            while len(rows) - start >= size:
-                changed += sql.execute(text, list(chain.from_iterable(rows[start : start + size]))).rowcount
-                start += size
-        return changed
+@cache
+def _in_chunks(name: str) -> list[tuple[int, str]]:
+    """Return the texts of a statement for many rows, each with how many it takes."""
+    text = statement(name)
+    one_row = _ONE_ROW.search(text)
+    assert one_row is not None, f"{name}.sql has no VALUES with one row of question marks"
+    before, row, after = text[: one_row.start(1)], one_row[1], text[one_row.end(1) :]
+    return [(size, before + ", ".join([row] * size) + after) for size in CHUNKS]
 
 
-class Records:
-    """A query of `record`s; its answer comes as one text, however many they are."""
+class SqliteSql:
+    """A connection, as the code that is shared among databases sees it."""
 
-    __slots__ = ("_one_by_one", "_together")
+    __slots__ = ("_execute",)
 
-    def __init__(self, name: str) -> None:
-        self._one_by_one = statement(name)
-        self._together = f"SELECT group_concat(record) FROM ({self._one_by_one})"  # noqa: S608 - our own text
+    def __init__(self, conn: Executes) -> None:
+        self._execute = conn.execute
 
-    def read(self, sql: sqlite3.Connection, values: Row) -> list[Row]:
-        """Return the rows, in the query's order."""
+    def execute(self, name: str, values: Row = ()) -> sqlite3.Cursor:
+        """Carry out a statement."""
+        return self._execute(statement(name), values)
+
+    def read(self, name: str, values: Row) -> list[Row]:
+        """Return the rows of a query; they come as one text, however many they are."""
+        query = statement(name)
         try:
-            text = sql.execute(self._together, values).fetchone()[0]
+            together = f"SELECT group_concat(record) FROM ({query})"  # noqa: S608 - our own text
+            text = self._execute(together, values).fetchone()[0]
         except sqlite3.DataError:
             # Together they are larger than any text may be.
-            text = ",".join(record for (record,) in sql.execute(self._one_by_one, values))
+            text = ",".join(record for (record,) in self._execute(query, values))
         return _decode_records(f"[{text}]") if text else []
+
+    def write(self, name: str, rows: Sequence[Row]) -> int:
+        """Carry out a statement for these rows, in order; return how many rows of the table it changed."""
+        start = changed = 0
+        for size, text in _in_chunks(name):
+            while len(rows) - start >= size:
+                values = list(chain.from_iterable(rows[start : start + size]))
+                changed += self._execute(text, values).rowcount
+                start += size
+        return changed

@@ -22,21 +22,26 @@ from typing import Any
 
 from betimes.errors import BetimesError, StoreUnavailable
 from betimes.ports import Clock, Hint
+from betimes.stores.relational.leases import renew
+from betimes.stores.relational.operation import Operation
+from betimes.stores.relational.rows import Specs
+from betimes.stores.relational.upkeep import Renewals
 from betimes.stores.sqlite.batch import Committer
 from betimes.stores.sqlite.commit_lock import CommitLock
 from betimes.stores.sqlite.doorbell import Doorbell, touches_of
-from betimes.stores.sqlite.leases import renew
 from betimes.stores.sqlite.opening import Location, is_wal, open_writer, unusable
-from betimes.stores.sqlite.operation import Operation
 from betimes.stores.sqlite.room import Room
-from betimes.stores.sqlite.rows import Specs
-from betimes.stores.sqlite.upkeep import IDLE_CHECKPOINT_US, WRITES_TO_CHECKPOINT, Renewals
 from betimes.stores.sqlite.watch import Watch
 
 _log = logging.getLogger("betimes")
 
 CLOSE_PATIENCE_S = 2.0
 """How long a close waits for calls that are still on their way."""
+
+IDLE_CHECKPOINT_US = 1_000_000
+"""A checkpoint is made after this long without work, or once enough has been written."""
+WRITES_TO_CHECKPOINT = 10_000
+"""Rows changed between two checkpoints under load: some megabytes of log."""
 
 BATCH_LIMIT = 1000
 """The most calls in one transaction."""

@@ -1,4 +1,4 @@
 -- Read ids of live and ended jobs that begin with a prefix, in their order, each once.
-SELECT id FROM betimes_job WHERE id >= :first AND id < :behind
-UNION SELECT id FROM betimes_finished WHERE id >= :first AND id < :behind
-ORDER BY id LIMIT :limit;
+SELECT id FROM betimes_job WHERE id >= ?1 AND id < ?2
+UNION SELECT id FROM betimes_finished WHERE id >= ?1 AND id < ?2
+ORDER BY id LIMIT ?3;

@@ -7,7 +7,6 @@ waits; and so nothing can be counted twice, or be forgotten, whichever way an at
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
@@ -16,8 +15,8 @@ import msgspec
 
 from betimes.core.job import Micros
 from betimes.core.limits import Gate, GateKind, GateTerms, rule_of
-from betimes.stores.sqlite.rows import Specs, array
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
+from betimes.stores.relational.rows import Specs, array
+from betimes.stores.relational.statements import ManyRows, Records, Row, Sql, statement
 
 LIMIT = GateKind.LIMIT
 
@@ -37,13 +36,13 @@ def terms_of(text: str) -> GateTerms:
     return _decode_terms(text)
 
 
-def read_rules(sql: sqlite3.Connection, keys: Iterable[str]) -> dict[str, GateTerms]:
+def read_rules(sql: Sql, keys: Iterable[str]) -> dict[str, GateTerms]:
     """Return the terms by which gates go now, by their rules; a rule that was never declared is missing."""
     rules = array({rule_of(key) for key in keys})
     return {rule: terms_of(text) for rule, text in sql.execute(RULES, (rules,))}
 
 
-def count_held(sql: sqlite3.Connection, specs: Specs) -> Counter[str]:
+def count_held(sql: Sql, specs: Specs) -> Counter[str]:
     """Count the permits that are out, by the gate's key."""
     held: Counter[str] = Counter()
     for text, count in HELD.read(sql, ()):
@@ -76,7 +75,7 @@ class Gates:
 
     __slots__ = ("_again", "_gates", "_held", "_now", "_rules", "_specs", "_sql", "_stirred", "opened")
 
-    def __init__(self, sql: sqlite3.Connection, specs: Specs, now: Micros) -> None:
+    def __init__(self, sql: Sql, specs: Specs, now: Micros) -> None:
         self._sql = sql
         self._specs = specs
         self._now = now

@@ -8,10 +8,10 @@ from betimes.core.events import CancelRequested, Retried, Unparked
 from betimes.core.job import JobEvent, JobStatus
 from betimes.errors import DuplicateJob, UnknownJob
 from betimes.ports import CancelAnswer, Cancellation, Hint
-from betimes.stores.sqlite.firing import note_retry
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import Records, statement
-from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
+from betimes.stores.relational.firing import note_retry
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import Records, statement
+from betimes.stores.relational.turn import STEP_LIMIT, Turn
 
 RUNNING = JobStatus.RUNNING
 

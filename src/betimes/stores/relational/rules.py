@@ -8,9 +8,9 @@ import msgspec
 
 from betimes.core.limits import GateKind, GateTerms
 from betimes.ports import Hint
-from betimes.stores.sqlite.gates import terms_of
-from betimes.stores.sqlite.statements import statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.gates import terms_of
+from betimes.stores.relational.statements import statement
+from betimes.stores.relational.turn import Turn
 
 READ_RULE = statement("read_rule")
 DECLARE_RULE = statement("declare_rule")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 
 from betimes.core.job import Job, JobStatus
 from betimes.core.shares import UNTAGGED, finish_tag, key_of, start_tag, tag_of
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, statement
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import ManyRows, Sql, statement
 
 READ_VIRTUAL_TIME = statement("read_virtual_time")
 WRITE_VIRTUAL_TIME = statement("write_virtual_time")
@@ -28,7 +27,7 @@ class Tags:
 
     __slots__ = ("_changed", "_finishes", "_sql", "_virtual")
 
-    def __init__(self, sql: sqlite3.Connection) -> None:
+    def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._virtual: int | None = None
         self._finishes: dict[str, int | None] = {}

@@ -27,7 +27,7 @@ from betimes.core.job import (
     Tenant,
 )
 from betimes.ports import WorkerInfo
-from betimes.stores.sqlite.statements import Row
+from betimes.stores.relational.statements import Row
 
 SPECS_KEPT = 1000
 """How many different specs are kept in either direction before the memory is cleared."""

@@ -10,10 +10,10 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from betimes.core.queue_shares import Dealer
 from betimes.core.sort_key import LARGEST_KEY, SMALLEST_KEY
-from betimes.stores.sqlite.lines import Line, LineKey, Rank
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import Records, Row
-from betimes.stores.sqlite.turn import LIVE_BY_SEQ, Turn
+from betimes.stores.relational.lines import Line, LineKey, Rank
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import Records, Row
+from betimes.stores.relational.turn import LIVE_BY_SEQ, Turn
 
 READY_LINES = Records("ready_lines")
 CLAIMABLE_IN_LINES = Records("claimable_in_lines")

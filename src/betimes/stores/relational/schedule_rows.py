@@ -7,8 +7,8 @@ it makes.
 from __future__ import annotations
 
 from betimes.core.schedule import Fire, FireOutcome, ScheduleRecord
-from betimes.stores.sqlite.rows import Specs, array
-from betimes.stores.sqlite.statements import Row
+from betimes.stores.relational.rows import Specs, array
+from betimes.stores.relational.statements import Row
 
 OUTCOME = {outcome.value: outcome for outcome in FireOutcome}
 TEXT = {outcome: outcome.value for outcome in FireOutcome}

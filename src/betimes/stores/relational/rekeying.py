@@ -8,11 +8,10 @@ from betimes.core.job import Job, JobStatus
 from betimes.core.shares import UNTAGGED
 from betimes.errors import ConfigurationError
 from betimes.ports import WorkerInfo
-from betimes.stores.sqlite.leases import WORKERS, lease_holds
-from betimes.stores.sqlite.opening import WRITE_STRATEGY
-from betimes.stores.sqlite.rows import array, worker_of
-from betimes.stores.sqlite.statements import ManyRows, Records, statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.leases import WORKERS, lease_holds
+from betimes.stores.relational.rows import array, worker_of
+from betimes.stores.relational.statements import ManyRows, Records, statement
+from betimes.stores.relational.turn import Turn
 
 CHUNK = 1000
 """How many jobs are read and written together."""
@@ -20,6 +19,7 @@ CHUNK = 1000
 LIVE_AFTER = Records("live_after")
 ORDER_JOB = ManyRows("order_job")
 ALL_LINES = statement("all_lines")
+WRITE_STRATEGY = statement("write_strategy")
 
 
 def rekey(

@@ -18,11 +18,11 @@ from betimes.core.lifecycle import place
 from betimes.core.limits import named
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import Hint
-from betimes.stores.sqlite.arrivals import INSERT_JOB, known_ids, take_numbers, undeclared
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
-from betimes.stores.sqlite.tags import is_untagged
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.arrivals import INSERT_JOB, known_ids, take_numbers, undeclared
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import ManyRows, Records, Row, statement
+from betimes.stores.relational.tags import is_untagged
+from betimes.stores.relational.turn import Turn
 
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 

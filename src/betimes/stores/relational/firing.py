@@ -18,12 +18,12 @@ from betimes.core.job import CancelReason, FireKey, Job, JobEvent, JobStatus, Mi
 from betimes.core.overlapping import Settled, settle
 from betimes.core.schedule import Advance, Fire, Fired, FireOutcome, ScheduleRecord, followed
 from betimes.ports import Hint
-from betimes.stores.sqlite.arrivals import Admission, insert_plain, is_plain
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.schedule_rows import fire_row, moved_row, schedule_of, schedule_row
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
-from betimes.stores.sqlite.submission import Submission
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.arrivals import Admission, insert_plain, is_plain
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.schedule_rows import fire_row, moved_row, schedule_of, schedule_row
+from betimes.stores.relational.statements import ManyRows, Records, Row, statement
+from betimes.stores.relational.submission import Submission
+from betimes.stores.relational.turn import Turn
 
 RUNNING = JobStatus.RUNNING
 

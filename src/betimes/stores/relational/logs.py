@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from betimes.core.log import LINES_KEPT, LogLine, LogPage
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, Row, statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import ManyRows, Row, statement
+from betimes.stores.relational.turn import Turn
 
 FENCES = statement("fences")
 LAST_LINE = statement("last_line")

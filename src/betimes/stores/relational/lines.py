@@ -17,7 +17,6 @@ always changes it again.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from typing import TypeAlias
 
 from betimes.core.job import Job, Micros
 from betimes.ports import Hint
-from betimes.stores.sqlite.gates import Gates
-from betimes.stores.sqlite.rows import Specs, array
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
+from betimes.stores.relational.gates import Gates
+from betimes.stores.relational.rows import Specs, array
+from betimes.stores.relational.statements import ManyRows, Records, Row, Sql, statement
 
 UP_LIMIT = 1000
 """The most lines that move up at one gate in one step; those behind follow as these are claimed from."""
@@ -94,7 +93,7 @@ class Lines:
         "_touched", "gates", "is_claim_ahead",
     )  # fmt: skip
 
-    def __init__(self, sql: sqlite3.Connection, specs: Specs, *, now: Micros, hints: set[Hint]) -> None:
+    def __init__(self, sql: Sql, specs: Specs, *, now: Micros, hints: set[Hint]) -> None:
         self.gates = Gates(sql, specs, now)
         self.is_claim_ahead = False
         self._sql = sql

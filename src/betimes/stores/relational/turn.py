@@ -6,7 +6,6 @@ was changed into a few statements. Whoever reads rows by their state must flush 
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -16,12 +15,12 @@ from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, enter, event_of
 from betimes.ports import Hint
-from betimes.stores.sqlite.lines import Lines
-from betimes.stores.sqlite.rows import Specs, array, changed_row, finished_row
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
-from betimes.stores.sqlite.tags import Tags, is_untagged
-from betimes.stores.sqlite.tally import Tally
-from betimes.stores.sqlite.upkeep import SetBack
+from betimes.stores.relational.lines import Lines
+from betimes.stores.relational.rows import Specs, array, changed_row, finished_row
+from betimes.stores.relational.statements import ManyRows, Records, Row, Sql, statement
+from betimes.stores.relational.tags import Tags, is_untagged
+from betimes.stores.relational.tally import Tally
+from betimes.stores.relational.upkeep import SetBack
 
 STEP_LIMIT = 500
 """The most jobs promoted, expired, rescued or unparked in one turn; the next turn goes on."""
@@ -68,7 +67,7 @@ class Turn:
 
     def __init__(
         self,
-        sql: sqlite3.Connection,
+        sql: Sql,
         specs: Specs,
         *,
         now: Micros,

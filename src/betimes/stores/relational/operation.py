@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from betimes.core.job import Job
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.turn import Turn
 
 
 def _as_it_is(value: Any) -> Any:

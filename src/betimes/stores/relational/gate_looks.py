@@ -6,15 +6,14 @@ wait there all the same.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 
 from betimes.core.job import Job, Micros
 from betimes.core.limits import GateTerms, GateView, rule_of
-from betimes.stores.sqlite.gates import Gates, terms_of
-from betimes.stores.sqlite.lines import LINE_PLACES, WAITING_LINES
-from betimes.stores.sqlite.rows import Specs, array
-from betimes.stores.sqlite.statements import Records, statement
+from betimes.stores.relational.gates import Gates, terms_of
+from betimes.stores.relational.lines import LINE_PLACES, WAITING_LINES
+from betimes.stores.relational.rows import Specs, array
+from betimes.stores.relational.statements import Records, Sql, statement
 
 HOLDERS = Records("holders")
 READY_LINES_NAMING = Records("ready_lines_naming")
@@ -37,7 +36,7 @@ class GateLook:
 
     __slots__ = ("_gates", "_late", "_now", "_specs", "_sql")
 
-    def __init__(self, sql: sqlite3.Connection, specs: Specs, now: Micros) -> None:
+    def __init__(self, sql: Sql, specs: Specs, now: Micros) -> None:
         self._sql = sql
         self._specs = specs
         self._now = now

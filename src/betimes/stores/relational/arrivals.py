@@ -12,11 +12,11 @@ from betimes.core.job import Arrivals, Job, JobEvent, JobStatus
 from betimes.core.lifecycle import place
 from betimes.core.limits import rule_of
 from betimes.ports import Hint
-from betimes.stores.sqlite.gates import read_rules
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, statement
-from betimes.stores.sqlite.tags import is_untagged
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.gates import read_rules
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import ManyRows, statement
+from betimes.stores.relational.tags import is_untagged
+from betimes.stores.relational.turn import Turn
 
 READY = JobStatus.READY
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from betimes.core.job import TERMINAL, JobStatus
-from betimes.stores.sqlite.statements import ManyRows
+from betimes.stores.relational.statements import ManyRows, Sql
 
 ADD_TO_TALLY = ManyRows("add_to_tally")
 
@@ -32,7 +30,7 @@ class Tally:
             self._queue, self._before, self._after = queue, before, after
         self._run += 1
 
-    def write(self, sql: sqlite3.Connection) -> None:
+    def write(self, sql: Sql) -> None:
         """Add what was gathered to the numbers kept."""
         self._end_run()
         rows = [(queue, status, jobs) for (queue, status), jobs in self._counts.items() if jobs]

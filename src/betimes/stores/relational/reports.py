@@ -17,9 +17,9 @@ from betimes.core.lifecycle import is_current, is_repeated
 from betimes.core.limits import GateKind
 from betimes.core.transition import Completion, Transition, repeated
 from betimes.ports import Hint, Report
-from betimes.stores.sqlite.rows import array, forget_at
-from betimes.stores.sqlite.statements import ManyRows, Row, statement
-from betimes.stores.sqlite.turn import DELETE_JOB, Turn
+from betimes.stores.relational.rows import array, forget_at
+from betimes.stores.relational.statements import ManyRows, Row, statement
+from betimes.stores.relational.turn import DELETE_JOB, Turn
 
 COMPLETED, RUNNING = JobStatus.COMPLETED, JobStatus.RUNNING
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import merge
@@ -13,15 +12,15 @@ from betimes.core.log import LogLine
 from betimes.core.queue_view import Pause, QueueView
 from betimes.core.schedule import Fire, ScheduleRecord
 from betimes.ports import JobFilter, ScheduleFilter, WorkerInfo
-from betimes.stores.sqlite.firing import SCHEDULES_BY_ID
-from betimes.stores.sqlite.gate_looks import GateLook
-from betimes.stores.sqlite.leases import WORKERS, lease_left
-from betimes.stores.sqlite.logs import line_of
-from betimes.stores.sqlite.queue_looks import look_at_queue, oldest_due
-from betimes.stores.sqlite.rows import STATUS, TEXT, Specs, array, texts_of, worker_of
-from betimes.stores.sqlite.schedule_rows import fire_of, schedule_of
-from betimes.stores.sqlite.statements import Records, Row, statement
-from betimes.stores.sqlite.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
+from betimes.stores.relational.firing import SCHEDULES_BY_ID
+from betimes.stores.relational.gate_looks import GateLook
+from betimes.stores.relational.leases import WORKERS, lease_left
+from betimes.stores.relational.logs import line_of
+from betimes.stores.relational.queue_looks import look_at_queue, oldest_due
+from betimes.stores.relational.rows import STATUS, TEXT, Specs, array, texts_of, worker_of
+from betimes.stores.relational.schedule_rows import fire_of, schedule_of
+from betimes.stores.relational.statements import Records, Row, Sql, statement
+from betimes.stores.relational.turn import ENDED_BY_SEQ, LIVE_BY_SEQ, NEWEST_ENDED, NEWEST_LIVE
 
 LIST_LIVE = Records("list_live")
 LIST_ENDED = Records("list_ended")
@@ -49,7 +48,7 @@ class Look:
 
     __slots__ = ("_specs", "_sql")
 
-    def __init__(self, sql: sqlite3.Connection, specs: Specs) -> None:
+    def __init__(self, sql: Sql, specs: Specs) -> None:
         self._sql = sql
         self._specs = specs
 
@@ -74,7 +73,7 @@ class Look:
 
     def ids(self, prefix: str, limit: int) -> list[str]:
         """Return ids that begin so, in their order."""
-        wanted = {"first": prefix, "behind": prefix + LAST_CHARACTER, "limit": limit}
+        wanted = (prefix, prefix + LAST_CHARACTER, limit)
         return [job_id for (job_id,) in self._sql.execute(IDS, wanted).fetchall()]
 
     def prunable(self, now: Micros, keep_us: int) -> int:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from betimes.core.events import Expired, Promoted
 from betimes.core.job import Micros
 from betimes.ports import ClaimRequest, Exchange, Report
-from betimes.stores.sqlite.claims import Claim
-from betimes.stores.sqlite.reports import take_reports, take_returns
-from betimes.stores.sqlite.statements import Records, statement
-from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
+from betimes.stores.relational.claims import Claim
+from betimes.stores.relational.reports import take_reports, take_returns
+from betimes.stores.relational.statements import Records, statement
+from betimes.stores.relational.turn import STEP_LIMIT, Turn
 
 NEXT_AT = statement("next_at")
 GATES_DUE = statement("gates_due")

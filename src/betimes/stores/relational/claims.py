@@ -10,10 +10,10 @@ from __future__ import annotations
 from betimes.core.job import Job, JobStatus
 from betimes.core.transition import claim
 from betimes.ports import ClaimRequest
-from betimes.stores.sqlite.picking import Picking, Place
-from betimes.stores.sqlite.rows import array
-from betimes.stores.sqlite.statements import ManyRows, Records, Row, statement
-from betimes.stores.sqlite.turn import Turn
+from betimes.stores.relational.picking import Picking, Place
+from betimes.stores.relational.rows import array
+from betimes.stores.relational.statements import ManyRows, Records, Row, statement
+from betimes.stores.relational.turn import Turn
 
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 

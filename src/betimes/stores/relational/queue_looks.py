@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from betimes.core.job import Job, Micros
 from betimes.core.queue_view import QueueView
-from betimes.stores.sqlite.gates import Gates
-from betimes.stores.sqlite.rows import Specs, array
-from betimes.stores.sqlite.statements import Records, statement
-from betimes.stores.sqlite.turn import LIVE_BY_SEQ
+from betimes.stores.relational.gates import Gates
+from betimes.stores.relational.rows import Specs, array
+from betimes.stores.relational.statements import Records, Sql, statement
+from betimes.stores.relational.turn import LIVE_BY_SEQ
 
 QUEUE_HEADS = Records("queue_heads")
 QUEUE_LINES = Records("queue_lines")
@@ -25,7 +23,7 @@ GATES_SHOWN = 100
 """How many gates are named at most."""
 
 
-def look_at_queue(sql: sqlite3.Connection, specs: Specs, name: str, now: Micros) -> QueueView:
+def look_at_queue(sql: Sql, specs: Specs, name: str, now: Micros) -> QueueView:
     """Show one queue."""
     heads = [specs.job(row) for row in QUEUE_HEADS.read(sql, (name,))]
     gates = Gates(sql, specs, now)
@@ -56,6 +54,6 @@ def _firsts(heads: list[Job]) -> tuple[Job, ...]:
     return tuple(firsts.values())
 
 
-def oldest_due(sql: sqlite3.Connection, now: Micros) -> dict[str, Micros]:
+def oldest_due(sql: Sql, now: Micros) -> dict[str, Micros]:
     """Return since when the oldest claimable job has been due, by queue."""
     return dict(sql.execute(OLDEST_DUE, (now, OLDEST_LOOKED_AT)).fetchall())

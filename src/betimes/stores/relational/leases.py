@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from betimes.core.events import GivenBack, lost_worker
 from betimes.core.job import JobEvent
 from betimes.ports import Beat, WorkerInfo
-from betimes.stores.sqlite.reports import refund
-from betimes.stores.sqlite.rows import array, known_row, texts, worker_of, worker_row
-from betimes.stores.sqlite.statements import Records, Row, statement
-from betimes.stores.sqlite.turn import STEP_LIMIT, Turn
+from betimes.stores.relational.reports import refund
+from betimes.stores.relational.rows import array, known_row, texts, worker_of, worker_row
+from betimes.stores.relational.statements import Records, Row, statement
+from betimes.stores.relational.turn import STEP_LIMIT, Turn
 
 REGISTER_WORKER = statement("register_worker")
 RENEW_LEASE = statement("renew_lease")

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from betimes.core.job import Micros
 from betimes.ports import Clock
 
-IDLE_CHECKPOINT_US = 1_000_000
-"""A checkpoint is made after this long without work, or once enough has been written."""
-WRITES_TO_CHECKPOINT = 10_000
-"""Rows changed between two checkpoints under load: some megabytes of log."""
 RENEWALS_PER_LEASE = 3
 
 

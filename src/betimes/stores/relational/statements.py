@@ -1,0 +1,100 @@
+"""Statements by their names: the code says which and with what values, each database says the rest.
+
+The text of a statement is a file of its database's, `stores/sql/<database>/<name>.sql`. What a statement
+takes and answers is the same for all. Statements take and return many rows in one step, because a step
+costs: on SQLite it gives up the interpreter's lock, which code that computes in another thread may then hold;
+on a server it is a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Protocol, TypeAlias
+
+Row: TypeAlias = Sequence[Any]
+
+
+class Answer(Protocol):
+    """What a statement has come to."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it has changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row; None: there is none."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the rows that are left."""
+
+
+class Sql(Protocol):
+    """A connection within its transaction. `statement`, `Records` and `ManyRows` give the names."""
+
+    def execute(self, name: str, values: Row = ()) -> Answer:
+        """Carry out a statement."""
+
+    def read(self, name: str, values: Row) -> list[Row]:
+        """Return the rows of a query, in its order."""
+
+    def write(self, name: str, rows: Sequence[Row]) -> int:
+        """Carry out a statement for these rows, in order; return how many rows of the table it changed."""
+
+
+def statement(name: str) -> str:
+    """Return the name by which a statement is carried out with `Sql.execute`."""
+    return name
+
+
+class Records:
+    """A query that answers with whole records, in the order in which `rows` reads them."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self, sql: Sql, values: Row) -> list[Row]:
+        """Return the records, in the query's order."""
+        return sql.read(self._name, values)
+
+
+class ManyRows:
+    """A statement that takes any number of rows."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def write(self, sql: Sql, rows: Sequence[Row]) -> int:
+        """Carry the statement out for these rows, in order; return how many rows of the table it changed."""
+        return sql.write(self._name, rows) if rows else 0
+
+
+def folder_of(database: str) -> Traversable:
+    """Return where a database's statements lie."""
+    return files("betimes.stores") / "sql" / database
+
+
+@cache
+def text_of(database: str, name: str) -> str:
+    """Return the text of a statement, without the comment that says what it is for."""
+    text = (folder_of(database) / f"{name}.sql").read_text("utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--")).rstrip(";\n ")
+
+
+def migrations_of(database: str) -> list[tuple[int, str]]:
+    """Return the steps from an empty database to today's schema, each with the version it leads to."""
+    steps = [
+        (int(entry.name.partition("_")[0]), entry.read_text("utf-8"))
+        for entry in (folder_of(database) / "migrations").iterdir()
+        if entry.name.endswith(".sql")
+    ]
+    return sorted(steps)
