@@ -88,7 +88,8 @@ def test_what_a_job_has_started_dies_with_it(tmp_path: Path) -> None:
         await until(lambda: flag.exists() and len(flag.read_text().split()) == 2, "it has begun")
         await job.cancel()
         assert await stage.end_of(job) is JobStatus.CANCELLED
-        assert all(is_gone(int(pid)) for pid in flag.read_text().split())
+        # SIGKILL has been sent by then; that the system has buried them may take a moment more.
+        await until(lambda: all(is_gone(int(pid)) for pid in flag.read_text().split()), "they are dead")
 
     play(scene)
 
@@ -170,7 +171,7 @@ def test_case_048_cancelling_many_running_jobs_takes_nothing_down(tmp_path: Path
 
 def test_case_066_a_job_killed_at_any_moment_leaves_the_pool_working() -> None:
     async def scene(stage: Stage) -> None:
-        for number in range(40):
+        for number in range(20):
             late = await stage.submit(jobs.nap, 600.0, timeout=0.001 * (1 + number % 7))
             assert await stage.end_of(late) is JobStatus.TIMED_OUT
             assert await stage.run(jobs.nap, 0.0)
