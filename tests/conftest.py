@@ -1,4 +1,4 @@
-"""What holds for all tests: Hypothesis without deadlines, as nothing here is timed; and our own plugin."""
+"""What holds for all tests: Hypothesis without deadlines, as nothing here is timed; and the plugins."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.postgres.fixtures"]
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)

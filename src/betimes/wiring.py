@@ -55,6 +55,8 @@ def make_store(store: str | Path | Store, *, clock: Clock, history: int) -> Stor
         return store
     if store == "memory:":
         return MemoryStore(clock=clock, history=history)
+    if isinstance(store, str) and store.startswith(("postgresql:", "postgres:")):
+        return _postgres_store(store, clock)
     return _sqlite_store(*_sqlite_path(store), clock)
 
 
@@ -70,8 +72,8 @@ def _sqlite_path(store: object) -> tuple[Path, str | None]:
         path = store
     else:
         raise ConfigurationError(
-            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', or "
-            "a Store"
+            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', a "
+            "'postgresql://user@host/database', or a Store"
         )
     if not path or path.endswith("/"):
         raise ConfigurationError(f"store {store!r} names no file: write for example 'sqlite:///jobs.db'")
@@ -93,6 +95,16 @@ def _sqlite_store(path: Path, journal: str | None, clock: Clock) -> Store:
     from betimes.stores.sqlite import SqliteStore  # noqa: PLC0415
 
     return SqliteStore(path, clock=clock, is_gone=is_gone, journal=journal)
+
+
+def _postgres_store(url: str, clock: Clock) -> Store:
+    try:
+        from betimes.stores.postgres import PostgresStore  # noqa: PLC0415 - its driver is an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            f"a store on PostgreSQL needs its driver: pip install 'betimes[postgres]' ({error})"
+        ) from error
+    return PostgresStore(url, clock=clock, is_gone=is_gone)
 
 
 def make_settings(

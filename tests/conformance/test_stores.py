@@ -15,6 +15,7 @@ from betimes.core.job import JobStatus
 from betimes.errors import ConfigurationError
 from betimes.ports import Store
 from betimes.stores.memory import MemoryStore
+from betimes.stores.postgres import PostgresStore
 from betimes.stores.sqlite import SqliteStore, opening
 from betimes.testing import VirtualClock
 from betimes.testing.store_contract import DurableStoreContract, StoreContract, TransactionContract
@@ -91,6 +92,22 @@ class TestSqliteStore(InOneFile):
 
     def make_store(self, clock: VirtualClock) -> Store:
         return SqliteStore(self.path, clock=clock, max_stall_us=0)  # nobody beats but the scene
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
+        asyncio.run(main())
+
+
+class TestPostgresStore(DurableStoreContract):
+    """A real server, and threads on a real loop; only the clock stands still."""
+
+    url: str
+
+    @pytest.fixture(autouse=True)
+    def _schema(self, postgres_url: str) -> None:
+        self.url = postgres_url
+
+    def make_store(self, clock: VirtualClock) -> Store:
+        return PostgresStore(self.url, clock=clock, max_stall_us=0, goes_by_clock=True)
 
     def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
         asyncio.run(main())

@@ -6,14 +6,16 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
+from tests.postgres.server import Server, fresh_schema
 
 from betimes.core.events import Errored, Event, GivenBack, Succeeded
 from betimes.core.job import FireKey, Job
@@ -21,6 +23,7 @@ from betimes.core.schedule import Advance, Fire, FireOutcome, Missed, Overlap, S
 from betimes.errors import BetimesError
 from betimes.ports import JobFilter, ScheduleFilter, Store
 from betimes.stores.memory import MemoryStore
+from betimes.stores.postgres import PostgresStore
 from betimes.stores.sqlite import SqliteStore
 from betimes.testing import VirtualClock, VirtualLoop
 from betimes.testing.store_contract.schedule_stage import MINUTE, SPEC
@@ -32,17 +35,19 @@ all_jobs = JobFilter(limit=1000)
 
 
 class AlikeMachine(RuleBasedStateMachine):
-    """One worker, an operator and two schedules, on a store in memory and on one in a file."""
+    """One worker, an operator and two schedules, on a store in memory and on another."""
+
+    def make_other(self) -> Store:
+        raise AssertionError("each other store has its own machine")
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
         self.clock = VirtualClock()
-        self.runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
-        stores: list[Store] = [
-            MemoryStore(clock=self.clock),
-            SqliteStore(self.folder / "jobs.db", clock=self.clock, inline=True),
-        ]
+        self.runner = self.make_runner()
+        stores: list[Store] = [MemoryStore(clock=self.clock), self.make_other()]
         self.stages = [Stage(store, self.clock) for store in stores]
         self.taken: list[dict[int, Taken]] = [{}, {}]
         self.stale: list[list[ScheduleRecord]] = [[], []]
@@ -52,7 +57,6 @@ class AlikeMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.each(lambda stage: stage.store.close())
         self.runner.close()
-        shutil.rmtree(self.folder)
 
     def each(self, act: Callable[[Stage], Coroutine[Any, Any, Any]]) -> list[Any]:
         """Do the same on both, and return what came of it: a value, or the name of an error."""
@@ -183,8 +187,8 @@ class AlikeMachine(RuleBasedStateMachine):
 
     @invariant()
     def both_hold_the_same(self) -> None:
-        memory, file = self.each(seen)
-        assert memory == file
+        memory, other = self.each(seen)
+        assert memory == other
 
     @invariant()
     def nothing_is_stuck(self) -> None:
@@ -244,9 +248,46 @@ def skipped(at: int, now: int) -> Fire:
     return Fire(at=at, first_at=at, count=3, outcome=FireOutcome.MERGED, decided_at=now)
 
 
+class FileMachine(AlikeMachine):
+    def make_other(self) -> Store:
+        self.folder = Path(tempfile.mkdtemp(prefix="betimes-model-"))
+        return SqliteStore(self.folder / "jobs.db", clock=self.clock, inline=True)
+
+    def teardown(self) -> None:
+        super().teardown()
+        shutil.rmtree(self.folder)
+
+
+class ServerMachine(AlikeMachine):
+    server: ClassVar[Server]
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner()  # what goes on in threads is waited for
+
+    def make_other(self) -> Store:
+        self.schema = ExitStack()
+        url = self.schema.enter_context(fresh_schema(self.server))
+        return PostgresStore(url, clock=self.clock, max_stall_us=0, goes_by_clock=True)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.schema.close()
+
+
+def live(machine: type[AlikeMachine], examples: int) -> None:
+    """Play so many random lives."""
+    TestCase = machine.TestCase  # noqa: N806 - hypothesis's own name
+    phases = set(Phase) - {Phase.explain}  # which traces every line, and is slow
+    TestCase.settings = settings(max_examples=examples, stateful_step_count=50, phases=phases)
+    TestCase().runTest()
+
+
 @pytest.mark.timeout(400)  # it takes seconds; but when it fails, it looks for the shortest way to fail
 def test_p18_memory_and_file_agree_on_every_step_of_a_schedule() -> None:
-    TestCase = AlikeMachine.TestCase  # noqa: N806 - hypothesis's own name
-    phases = set(Phase) - {Phase.explain}  # which traces every line, and is slow
-    TestCase.settings = settings(max_examples=60, stateful_step_count=50, phases=phases)
-    TestCase().runTest()
+    live(FileMachine, 60)
+
+
+@pytest.mark.timeout(400)  # as above
+def test_p18_memory_and_server_agree_on_every_step_of_a_schedule(postgres: Server) -> None:
+    ServerMachine.server = postgres
+    live(ServerMachine, 25)

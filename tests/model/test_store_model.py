@@ -6,9 +6,10 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Collection, Coroutine
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import Phase, settings
@@ -32,6 +33,7 @@ from tests.model.rows import (
     seen,
     wishes,
 )
+from tests.postgres.server import Server, fresh_schema
 
 from betimes.core.job import Job, JobStatus, Terms
 from betimes.core.limits import GateKind, GateTerms, GateView
@@ -39,6 +41,7 @@ from betimes.core.queue_shares import QueueShares
 from betimes.errors import BetimesError
 from betimes.ports import ClaimRequest, Report, Store, WorkerInfo
 from betimes.stores.memory import MemoryStore
+from betimes.stores.postgres import PostgresStore
 from betimes.stores.sqlite import SqliteStore
 from betimes.testing import VirtualClock, VirtualLoop
 from betimes.testing.store_contract.gate_stage import with_code
@@ -60,10 +63,13 @@ class StoreMachine(RuleBasedStateMachine):
     def make_store(self) -> Store:
         raise AssertionError("each store has its own machine")
 
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
+
     def __init__(self) -> None:
         super().__init__()
         self.clock = VirtualClock()
-        self.runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(clock=self.clock))
+        self.runner = self.make_runner()
         self.stage = Stage(self.make_store(), self.clock)
         self.do(self.stage.store.open(strategy="priority"))
         self.model = Model(now=self.stage.now)
@@ -504,10 +510,37 @@ class SqliteMachine(StoreMachine):
         shutil.rmtree(self.folder)
 
 
-@pytest.mark.timeout(400)  # it takes seconds; but when it fails, it looks for the shortest way to fail
-@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, 150), (SqliteMachine, 60)])
-def test_p10_a_store_does_what_the_reference_does(machine: type[StoreMachine], examples: int) -> None:
+class PostgresMachine(StoreMachine):
+    server: ClassVar[Server]
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner()  # what goes on in threads is waited for
+
+    def make_store(self) -> Store:
+        self.schema = ExitStack()
+        url = self.schema.enter_context(fresh_schema(self.server))
+        return PostgresStore(url, clock=self.clock, max_stall_us=0, goes_by_clock=True)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.schema.close()
+
+
+def live(machine: type[StoreMachine], examples: int) -> None:
+    """Play so many random lives."""
     TestCase = machine.TestCase  # noqa: N806 - hypothesis's own name
     phases = set(Phase) - {Phase.explain}  # which traces every line, and is slow
     TestCase.settings = settings(max_examples=examples, stateful_step_count=50, phases=phases)
     TestCase().runTest()
+
+
+@pytest.mark.timeout(400)  # it takes seconds; but when it fails, it looks for the shortest way to fail
+@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, 150), (SqliteMachine, 60)])
+def test_p10_a_store_does_what_the_reference_does(machine: type[StoreMachine], examples: int) -> None:
+    live(machine, examples)
+
+
+@pytest.mark.timeout(400)  # as above
+def test_p10_a_store_on_a_server_does_what_the_reference_does(postgres: Server) -> None:
+    PostgresMachine.server = postgres
+    live(PostgresMachine, 25)

@@ -45,7 +45,8 @@ class Store(SubmitsWithin, ABC):
       recursively (P15). *Versions*: at most one version of an id can start.
     - *Gates* (`core.limits`): no job is claimed unless all its gates let it pass; its permits are held until
       its code has returned or its worker's lease is over, whichever way either comes about.
-    - *Tenants* (`core.shares`): a job that has one, and no sort key yet, gets it when it first becomes READY.
+    - *Tenants* (`core.shares`): a job that has one, and no sort key yet, gets it when it first becomes READY
+      (where many write at once: at the next claim).
     - *Answers* come in the order in which the steps were made, so that a job's submit is heard of before its
       claim, and listeners hear of everything in order.
     - A `Job` given as a reference means that version (`seq`), and a store answers with its present state;

@@ -22,21 +22,12 @@ READY = JobStatus.READY
 
 INSERT_JOB = ManyRows("insert_job")
 KNOWN_IDS = statement("known_ids")
-READ_LAST_SEQ = statement("read_last_seq")
-WRITE_LAST_SEQ = statement("write_last_seq")
 
 
 def is_plain(job: Job) -> bool:
     """Say whether the job asks for nothing but to be kept."""
     terms = job.terms
     return terms is None or not (terms.named or terms.replace or terms.key is not None or terms.depends_on)
-
-
-def take_numbers(turn: Turn, count: int) -> int:
-    """Return the last number given before, and take as many after it."""
-    last: int = turn.sql.execute(READ_LAST_SEQ).fetchone()[0]
-    turn.sql.execute(WRITE_LAST_SEQ, (last + count,))
-    return last
 
 
 def known_ids(turn: Turn, ids: Collection[str]) -> set[str]:
@@ -57,23 +48,27 @@ def undeclared(turn: Turn, jobs: Iterable[Job]) -> tuple[Job, str] | None:
 class Admission:
     """Plain jobs of one call, inserted; `acknowledge` tells their records, after the commit."""
 
-    __slots__ = ("_first", "_jobs", "_keys", "_statuses")
+    __slots__ = ("_jobs", "_keys", "_numbers", "_statuses")
 
     def __init__(
-        self, jobs: Sequence[Job], first: int, statuses: Sequence[JobStatus], keys: Mapping[int, int]
+        self,
+        jobs: Sequence[Job],
+        numbers: Sequence[int],
+        statuses: Sequence[JobStatus],
+        keys: Mapping[int, int],
     ) -> None:
         self._jobs = jobs
-        self._first = first
+        self._numbers = numbers
         self._statuses = statuses
         self._keys = keys
 
     def numbers(self) -> Sequence[int]:
         """Return by position the numbers of the jobs."""
-        return range(self._first, self._first + len(self._jobs))
+        return self._numbers
 
     def acknowledge(self) -> tuple[list[Job], Sequence[JobEvent]]:
         """Write number and status into the records, and return them with their events."""
-        for seq, (job, status) in enumerate(zip(self._jobs, self._statuses, strict=True), self._first):
+        for seq, job, status in zip(self._numbers, self._jobs, self._statuses, strict=True):
             job.seq = seq
             job.status = status
             job.terms = None
@@ -92,39 +87,37 @@ def insert_plain(turn: Turn, batches: Sequence[Sequence[Job]]) -> list[Admission
     if len(ids) < len(jobs) or known_ids(turn, ids) or undeclared(turn, jobs) is not None:
         return None
     now = turn.now
-    last = take_numbers(turn, len(jobs))
+    numbers = turn.sql.numbers(len(jobs))
     new_row = turn.specs.new_row
     statuses = [place(job, now) for job in jobs]
-    keys = _sort_keys(turn, jobs, statuses, last + 1)
+    keys = _sort_keys(turn, jobs, statuses, numbers)
     rows = [
         new_row(job, seq=seq, status=status, sort_key=keys.get(seq))
-        for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), last + 1)
+        for seq, job, status in zip(numbers, jobs, statuses, strict=True)
     ]
     INSERT_JOB.write(turn.sql, rows)
     for job, status in zip(jobs, statuses, strict=True):
         turn.tally.move(job.spec.queue, None, status)
         if job.gates and status is READY:
-            turn.lines.touch(job)
+            turn.touch_line(job)
     turn.flush()
     turn.hints.add(Hint.WORK)
     admissions = []
     start = 0
     for batch in batches:
-        part = statuses[start : start + len(batch)]
-        admissions.append(Admission(batch, last + 1 + start, part, keys))
-        start += len(batch)
+        end = start + len(batch)
+        admissions.append(Admission(batch, numbers[start:end], statuses[start:end], keys))
+        start = end
     return admissions
 
 
 def _sort_keys(
-    turn: Turn, jobs: Sequence[Job], statuses: Sequence[JobStatus], first: int
+    turn: Turn, jobs: Sequence[Job], statuses: Sequence[JobStatus], numbers: Sequence[int]
 ) -> Mapping[int, int]:
     """Give tenants' jobs that are ready their sort keys; return these by the numbers of the jobs."""
     untagged = {
-        seq: job
-        for seq, (job, status) in enumerate(zip(jobs, statuses, strict=True), first)
-        if is_untagged(job, status)
+        seq: job for seq, job, status in zip(numbers, jobs, statuses, strict=True) if is_untagged(job, status)
     }
-    if not untagged:
+    if not untagged or not turn.sql.is_alone:  # where others write, too, the next keeper sees to it
         return {}
     return dict(zip(untagged, turn.tags.keys(list(untagged.values())), strict=True))

@@ -36,12 +36,13 @@ class Claim:
     Attributes:
         has_lines: whether it looked at lines, and may have moved some.
         is_cut: whether there may be more that can be claimed at once.
+        is_put_off: whether somebody else sees to jobs with gates just now.
     """
 
-    __slots__ = ("_free", "_has_expired", "_hold", "_request", "_turn", "has_lines", "is_cut")
+    __slots__ = ("_free", "_has_expired", "_hold", "_request", "_turn", "has_lines", "is_cut", "is_put_off")
 
     def __init__(self, turn: Turn, request: ClaimRequest, *, has_expired: bool) -> None:
-        self.has_lines = self.is_cut = False
+        self.has_lines = self.is_cut = self.is_put_off = False
         self._turn = turn
         self._request = request
         self._has_expired = has_expired
@@ -56,10 +57,18 @@ class Claim:
         ).fetchone()
         if not holds:
             return []
-        self.has_lines = bool(has_lines) or turn.has_ready_lines
+        self.has_lines = (bool(has_lines) or turn.has_ready_lines) and self._keeps_order()
         jobs = self._pick() if self.has_lines or request.shares is not None else self._start(self._plain())
         assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
         return jobs
+
+    def _keeps_order(self) -> bool:
+        """Become the one who keeps the order; if another does, there is more to be claimed soon."""
+        keeps = self._turn.keep_order(wait=False)
+        self.is_put_off = not keeps
+        if keeps:
+            self._turn.flush()
+        return keeps
 
     def _start(self, rows: list[Row]) -> list[Job]:
         """Write the starts of the attempts."""

@@ -50,6 +50,7 @@ def cancel(turn: Turn, seq: int, *, reason: str, abandon: bool) -> Cancellation:
 
 def retry(turn: Turn, job_id: str, seq: int, *, by: str) -> Sequence[JobEvent]:
     """Take a finished job back to READY; no other version of its id may be live."""
+    turn.sql.lock_names({f"id {job_id}"})
     job = turn.version(seq)
     if job is None:
         raise UnknownJob(f"job {job_id!r} has been pruned: submit it again", job_id=job_id)
@@ -91,10 +92,10 @@ def prune(turn: Turn, *, keep_us: int, limit: int) -> int:
     seqs = [seq for (seq,) in sql.execute(FORGETTABLE, (turn.now, before, limit)).fetchall()]
     if seqs:
         gone = (array(seqs),)
-        sql.execute(DELETE_FINISHED, gone)
+        gone_now = sql.execute(DELETE_FINISHED, gone).rowcount
         sql.execute(FORGET_KEYS_OF, gone)
         sql.execute(FORGET_LOGS, gone)
-        sql.execute(COUNT_PRUNED, (len(seqs),))
+        sql.execute(COUNT_PRUNED, (gone_now,))
     sql.execute(FORGET_KEYS, (turn.now, limit))
     sql.execute(FORGET_GATES, (turn.now, limit))
     turn.tags.forget(limit)

@@ -12,6 +12,9 @@ from betimes.stores.relational.reports import take_reports, take_returns
 from betimes.stores.relational.statements import Records, statement
 from betimes.stores.relational.turn import STEP_LIMIT, Turn
 
+PUT_OFF_US = 5_000
+"""When to ask again for what somebody else sees to just now."""
+
 NEXT_AT = statement("next_at")
 GATES_DUE = statement("gates_due")
 GATES_WITH_WAITERS = statement("gates_with_waiters")
@@ -29,6 +32,8 @@ def exchange(
     claims = request is not None and request.limit > 0
     if claims:
         turn.begin_claim()
+        if any(report.job.gates for report in reports):
+            turn.keep_order(wait=False)  # what is freed can then be claimed at once, without being noted down
     steps = take_reports(turn, reports) if reports else []
     if returned:
         take_returns(turn, returned)
@@ -41,7 +46,11 @@ def exchange(
     if turn.end_claim() or claimed:
         turn.tally.write(turn.sql)
         next_at = _next_at(turn)
-    return Exchange(steps, claimed, turn.changes, turn.now if claim.is_cut else next_at)
+    if claim.is_cut:
+        next_at = turn.now
+    elif claim.is_put_off:
+        next_at = turn.now + PUT_OFF_US
+    return Exchange(steps, claimed, turn.changes, next_at)
 
 
 def _pass_time(turn: Turn) -> Micros | None:
@@ -66,7 +75,7 @@ def _pass_time(turn: Turn) -> Micros | None:
 def _look_at_gates(turn: Turn, keys: Sequence[tuple[str]]) -> None:
     """Let those move up who wait at these gates, as far as these have opened, and say when to look again."""
     gates = [key for (key,) in keys]
-    if gates:
+    if gates and turn.keep_order(wait=False):
         turn.lines.gates.due(gates)
         turn.lines.open(gates)
         turn.flush()

@@ -40,6 +40,7 @@ ADD_FIRE = ManyRows("add_fire")
 
 def save(turn: Turn, record: ScheduleRecord, expected_version: int | None, fires: Sequence[Fire]) -> bool:
     """Insert or replace a schedule; False, and no change, if that is not what stands."""
+    turn.sql.lock_names({f"schedule {record.id}"})
     stands = _standing(turn, (record.id,)).get(record.id)
     if (None if stands is None else stands.version) != expected_version:
         return False

@@ -93,8 +93,9 @@ def rescue(turn: Turn, tasks: Collection[str], is_gone: Callable[[WorkerInfo], b
         if lease_holds(row, turn.boottime, turn.boot_id) and not has_ended:
             continue
         worker = info.id
+        if not _declare_dead(turn, row):
+            continue  # it has beaten meanwhile
         loss = lost_worker(turn.now, worker=worker, pid=info.pid, host=info.host, is_gone=has_ended)
-        _declare_dead(turn, worker)
         for job in turn.read(LOST_JOBS, (worker, array(tasks), left)):
             turn.move(job, loss)
             left -= 1
@@ -109,18 +110,24 @@ def _forget(turn: Turn, worker: str) -> None:
     turn.sql.execute(DELETE_KNOWN, (worker,))
 
 
-def _declare_dead(turn: Turn, worker: str) -> None:
-    """Declare a worker dead: its beats change nothing any more, and it holds no permits, whatever it runs."""
-    turn.sql.execute(DECLARE_DEAD, (worker,))
+def _declare_dead(turn: Turn, row: Row) -> bool:
+    """Declare a worker dead: its beats change nothing any more, and it holds no permits, whatever it runs.
+
+    False, and no change, if its lease is no longer what the row of `workers` says.
+    """
+    worker, lease_until = row[0], row[9]
+    if not turn.sql.execute(DECLARE_DEAD, (worker, lease_until)).rowcount:
+        return False
     for (text,) in turn.sql.execute(GATES_HELD_BY, (worker,)).fetchall():
-        turn.lines.free(turn.specs.gates(text))
+        turn.free_gates(turn.specs.gates(text))
     _return_permits(turn, worker)
+    return True
 
 
 def _return_permits(turn: Turn, worker: str, kept: Sequence[tuple[int, int]] = ()) -> None:
     """Take back what a worker's code holds beyond its jobs, but for attempts (number, fence) that run on."""
     for (text,) in turn.sql.execute(RETURN_PERMITS_OF, (worker, array(kept))).fetchall():
-        turn.lines.free(turn.specs.gates(text))
+        turn.free_gates(turn.specs.gates(text))
     turn.flush()
 
 

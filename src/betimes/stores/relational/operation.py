@@ -22,12 +22,13 @@ class Operation:
         finish: what makes the answer of what `run` returned, once that is on disk.
         is_guarded: it may refuse after it has begun to write, so it gets a savepoint of its own.
         is_growth: it brings new jobs (or what makes them), and must not use the last room on the disk.
+        waits: it may have to wait for what others have locked by name, so that nothing should wait for it.
         plain: jobs that ask for nothing but to be kept; such calls share a statement. `run` is the long way.
         future: where the answer goes; None when the caller waits in the same thread.
         value, error: the answer, or what to raise.
     """
 
-    __slots__ = ("error", "finish", "future", "is_growth", "is_guarded", "plain", "run", "value")
+    __slots__ = ("error", "finish", "future", "is_growth", "is_guarded", "plain", "run", "value", "waits")
 
     def __init__(
         self,
@@ -36,12 +37,14 @@ class Operation:
         finish: Callable[[Any], Any] = _as_it_is,
         is_guarded: bool = False,
         is_growth: bool = False,
+        waits: bool = False,
         plain: Sequence[Job] | None = None,
     ) -> None:
         self.run = run
         self.finish = finish
         self.is_guarded = is_guarded
         self.is_growth = is_growth
+        self.waits = waits
         self.plain = plain
         self.future: Future[Any] | None = None
         self.value: Any = None

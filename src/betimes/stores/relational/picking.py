@@ -59,7 +59,8 @@ class Place:
         self._index = 0
         self._room = room
         self._hold = hold
-        self._is_selective = has_expired or hold != NOBODY
+        # Where others write, too, the first of a line may be gone since the line was looked at.
+        self._is_selective = has_expired or hold != NOBODY or not turn.sql.is_alone
         # Each entry: its next job's place in the order (no two are equal), itself, and the places behind that
         # one, last first.
         self._lines: list[tuple[Rank, Line, list[Rank]]] = []

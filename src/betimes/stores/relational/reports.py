@@ -18,13 +18,11 @@ from betimes.core.limits import GateKind
 from betimes.core.transition import Completion, Transition, repeated
 from betimes.ports import Hint, Report
 from betimes.stores.relational.rows import array, forget_at
-from betimes.stores.relational.statements import ManyRows, Row, statement
-from betimes.stores.relational.turn import DELETE_JOB, Turn
+from betimes.stores.relational.statements import Row, statement
+from betimes.stores.relational.turn import Turn
 
 COMPLETED, RUNNING = JobStatus.COMPLETED, JobStatus.RUNNING
 
-COMPLETE_JOBS = ManyRows("complete_jobs")
-COPIED_JOBS = statement("copied_jobs")
 RETURN_PERMITS = statement("return_permits")
 
 
@@ -52,12 +50,10 @@ def _complete_together(turn: Turn, reports: Sequence[Report]) -> dict[int, Trans
             steps[job.seq] = Completion(at, result)
     if not rows:
         return steps
-    sql = turn.sql
-    if COMPLETE_JOBS.write(sql, list(rows.values())) < len(rows):
-        copied = {seq for (seq,) in sql.execute(COPIED_JOBS, (array(rows),)).fetchall()}
-        steps = {seq: step for seq, step in steps.items() if seq in copied}
+    moved = turn.sql.complete(list(rows.values()))
+    if len(moved) < len(rows):
+        steps = {seq: steps[seq] for seq in moved}
     if steps:
-        sql.execute(DELETE_JOB, (array(steps),))
         turn.hints.add(Hint.ENDED)
     proofs: list[tuple[Job, Micros | None]] = []
     for report in reports:
@@ -65,7 +61,7 @@ def _complete_together(turn: Turn, reports: Sequence[Report]) -> dict[int, Trans
         if job.seq in steps:
             turn.tally.move(job.spec.queue, RUNNING, COMPLETED)
             if job.gates:
-                turn.lines.free(job.gates)
+                turn.free_gates(job.gates)
                 proofs.append((job, None))
     if proofs:
         _close_circuits(turn, proofs)
@@ -117,7 +113,7 @@ def refund(turn: Turn, job: Job) -> None:
 def take_returns(turn: Turn, returned: Collection[tuple[int, int]]) -> None:
     """Take back the permits of attempts (number, fence) whose code has returned, if they still hold any."""
     for (text,) in turn.sql.execute(RETURN_PERMITS, (array(returned),)).fetchall():
-        turn.lines.free(turn.specs.gates(text))
+        turn.free_gates(turn.specs.gates(text))
 
 
 def _close_circuits(turn: Turn, successes: Iterable[tuple[Job, Micros | None]]) -> None:

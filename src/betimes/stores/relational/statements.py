@@ -8,7 +8,7 @@ on a server it is a round trip.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -35,7 +35,15 @@ class Answer(Protocol):
 
 
 class Sql(Protocol):
-    """A connection within its transaction. `statement`, `Records` and `ManyRows` give the names."""
+    """A connection within its transaction. `statement`, `Records` and `ManyRows` give the names.
+
+    Attributes:
+        is_alone: whether nobody else can write before this transaction is over. Otherwise the rows that it
+            reads to change them are locked by its queries themselves, one by one, and what is not a row is
+            locked by name.
+    """
+
+    is_alone: bool
 
     def execute(self, name: str, values: Row = ()) -> Answer:
         """Carry out a statement."""
@@ -45,6 +53,33 @@ class Sql(Protocol):
 
     def write(self, name: str, rows: Sequence[Row]) -> int:
         """Carry out a statement for these rows, in order; return how many rows of the table it changed."""
+
+    def numbers(self, count: int) -> Sequence[int]:
+        """Return numbers for so many new jobs, each larger than all that were given out before."""
+
+    def lock_names(self, names: Collection[str]) -> None:
+        """Have others who lock one of these names wait until this transaction is over."""
+
+    def keep_order(self, *, wait: bool) -> bool:
+        """Become the one who keeps the order of jobs with gates or tenants, until this transaction is over.
+
+        Args:
+            wait: for whoever keeps it now.
+
+        Returns:
+            False: somebody else keeps it.
+        """
+
+    def complete(self, rows: Sequence[Row]) -> Collection[int]:
+        """Move jobs of which nothing but success is to be recorded to those that have ended.
+
+        Args:
+            rows: number, fence, instant of the end, result, and when to forget it.
+
+        Returns:
+            The numbers of those that were moved. Whatever is stale, was asked to stop, is waited for or has a
+            past stays, to be looked at one by one.
+        """
 
 
 def statement(name: str) -> str:

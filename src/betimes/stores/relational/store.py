@@ -89,13 +89,15 @@ class RelationalStore(Store):
 
     async def submit(self, jobs: Sequence[Job]) -> tuple[list[Job], Sequence[JobEvent]]:
         """Keep new jobs, all or none; returns when they are committed."""
+        is_quick = all(map(is_plain, jobs))
         kept: tuple[list[Job], Sequence[JobEvent]] = await self._call(
             Operation(
                 lambda turn: _submit(turn, jobs),
                 finish=lambda kept: kept.acknowledge(),
                 is_guarded=True,
                 is_growth=True,
-                plain=jobs if all(map(is_plain, jobs)) else None,
+                waits=not is_quick,
+                plain=jobs if is_quick else None,
             )
         )
         return kept

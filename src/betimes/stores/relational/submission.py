@@ -18,7 +18,7 @@ from betimes.core.lifecycle import place
 from betimes.core.limits import named
 from betimes.errors import ConfigurationError, DuplicateJob, UnknownJob
 from betimes.ports import Hint
-from betimes.stores.relational.arrivals import INSERT_JOB, known_ids, take_numbers, undeclared
+from betimes.stores.relational.arrivals import INSERT_JOB, known_ids, undeclared
 from betimes.stores.relational.rows import array
 from betimes.stores.relational.statements import ManyRows, Records, Row, statement
 from betimes.stores.relational.tags import is_untagged
@@ -81,11 +81,12 @@ class Submission:
     def run(self) -> None:
         """Keep the jobs, or raise as `Store.submit` does."""
         self._refuse_undeclared_gates()
+        self._turn.sql.lock_names(self._names())
         self._known_ids = known_ids(self._turn, {job.id for job in self._given})
         for job in self._given:
             self._standing[id(job)] = self._known(job) or self._copy(job)
-        last = take_numbers(self._turn, len(self._new))
-        for seq, (job, _) in enumerate(self._new, last + 1):
+        numbers = self._turn.sql.numbers(len(self._new))
+        for seq, (job, _) in zip(numbers, self._new, strict=True):
             job.seq = seq
             self._turn.jobs[seq] = job
         parents = self._parents()
@@ -114,6 +115,12 @@ class Submission:
     def numbers(self) -> list[int]:
         """Return by position the number of the job that was made or found."""
         return [self._standing[id(given)].seq for given in self._given]
+
+    def _names(self) -> set[str]:
+        """Return what only one at a time may look up and then take: ids given by users, and keys."""
+        terms = [(job.id, job.terms) for job in self._given if job.terms is not None]
+        ids = {f"id {job_id}" for job_id, each in terms if each.named}
+        return ids | {f"key {each.key}" for _, each in terms if each.key is not None}
 
     def _refuse_undeclared_gates(self) -> None:
         found = undeclared(self._turn, self._given)
@@ -238,10 +245,12 @@ class Submission:
         job.status = place(job, turn.now)
         if is_untagged(job, job.status):
             turn.tag_ready()  # those first who were released by what it replaces
-            turn.tags.tag([job])
+            if turn.sql.is_alone:  # otherwise, the next keeper sees to it
+                turn.tags.tag([job])
         if job.gates and job.status is READY:
-            turn.lines.touch(job)
-        token = terms.token if terms.named else None
+            turn.touch_line(job)
+        # An id that a user has given has a token, which tells its versions apart; a generated one has none.
+        token = (terms.token or f"#{job.seq}") if terms.named else None
         self._rows.append(turn.specs.new_row(job, seq=job.seq, status=job.status, token=token))
         turn.tally.move(job.spec.queue, None, job.status)
         turn.hints.add(Hint.WORK)

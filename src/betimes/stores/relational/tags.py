@@ -11,6 +11,7 @@ from betimes.stores.relational.statements import ManyRows, Sql, statement
 
 READ_VIRTUAL_TIME = statement("read_virtual_time")
 WRITE_VIRTUAL_TIME = statement("write_virtual_time")
+RESET_VIRTUAL_TIME = statement("reset_virtual_time")
 FINISHES = statement("finishes")
 WRITE_FINISH = ManyRows("write_finish")
 FORGET_TENANTS = statement("forget_tenants")
@@ -68,7 +69,7 @@ class Tags:
     def begin_anew(self) -> None:
         """Forget all tenants, and begin the virtual time at zero."""
         self._sql.execute(DELETE_TENANTS)
-        self._sql.execute(WRITE_VIRTUAL_TIME, (0,))
+        self._sql.execute(RESET_VIRTUAL_TIME)
         self._virtual = 0
         self._finishes.clear()
         self._changed.clear()

@@ -18,6 +18,7 @@ from betimes.ports import Hint
 from betimes.stores.relational.lines import Lines
 from betimes.stores.relational.rows import Specs, array, changed_row, finished_row
 from betimes.stores.relational.statements import ManyRows, Records, Row, Sql, statement
+from betimes.stores.relational.stirred import Stirred, take_stirred
 from betimes.stores.relational.tags import Tags, is_untagged
 from betimes.stores.relational.tally import Tally
 from betimes.stores.relational.upkeep import SetBack
@@ -40,6 +41,7 @@ NEWEST_LIVE = Records("newest_live")
 NEWEST_ENDED = Records("newest_ended")
 STATES_BY_SEQ = Records("states_by_seq")
 KEEP_PERMIT = ManyRows("keep_permit")
+UNTAGGED = Records("untagged")
 
 
 class Turn:
@@ -60,7 +62,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_dirty", "_ended", "_is_claim_ahead", "_lines", "_permits", "_tags", "_unblocked", "_untagged",
+        "_dirty", "_ended", "_is_claim_ahead", "_is_keeper", "_lines", "_permits", "_stirred", "_tags",
+        "_unblocked", "_untagged",
         "awaited", "boot_id", "boottime", "changes", "ends_of_fires", "hints", "jobs", "now",
         "set_back", "specs", "sql", "tally",
     )  # fmt: skip
@@ -94,12 +97,59 @@ class Turn:
         self._permits: list[Row] = []
         self._lines: Lines | None = None
         self._is_claim_ahead = False
+        self._is_keeper = sql.is_alone
+        self._stirred = Stirred()
         self._tags: Tags | None = None
         self.tally = Tally()
 
+    # lines, gates and tags
+
+    def touch_line(self, job: Job) -> None:
+        """Note that a job with gates joins or leaves its line."""
+        name = job.spec.queue, job.spec.lane, self.specs.gates_text(job.gates)
+        if self._is_keeper:
+            self.lines.touch_line(name)
+        else:
+            self._stirred.touch(name)
+
+    def free_gates(self, keys: Sequence[str]) -> None:
+        """Note that permits of gates are back."""
+        if self._is_keeper:
+            self.lines.free(keys)
+        else:
+            self._stirred.open(keys)
+
+    def keep_order(self, *, wait: bool = True) -> bool:
+        """Become the one who keeps lines, gates and tags until the transaction is over; False: another does.
+
+        What others have left to whoever does that is taken up.
+        """
+        if self._is_keeper:
+            return True
+        if not self.sql.keep_order(wait=wait):
+            return False
+        self._is_keeper = True
+        for lines, gates in (take_stirred(self.sql), self._stirred.take()):
+            for name in lines:
+                self.lines.touch_line(name)
+            if gates:
+                self.lines.free(gates)
+        self._tag_others()
+        return True
+
+    def _tag_others(self) -> None:
+        """Give those their sort keys who have become ready while nobody kept the order."""
+        for job in self.read(UNTAGGED, (STEP_LIMIT,)):
+            self._untagged.append(job)
+            self._dirty[job.seq] = job
+            if job.gates:
+                self.touch_line(job)
+        self.tag_ready()
+
     @property
     def lines(self) -> Lines:
-        """The lines of jobs with gates that it touches."""
+        """The lines of jobs with gates that it touches; whoever asks for them keeps the order."""
+        self.keep_order()
         if self._lines is None:
             self._lines = Lines(self.sql, self.specs, now=self.now, hints=self.hints)
             self._lines.is_claim_ahead = self._is_claim_ahead
@@ -206,13 +256,13 @@ class Turn:
         """Before the step: note that a job with gates moves in its line, or leaves its permits."""
         before, after = step.before, step.after
         if before is READY or after is READY:
-            self.lines.touch(job)
+            self.touch_line(job)
         if before is RUNNING and after is not RUNNING:
             if is_left_running:
                 text = self.specs.gates_text(job.gates)
                 self._permits.append((job.seq, job.fence, job.worker, text, job.started_at))
             else:
-                self.lines.free(job.gates)
+                self.free_gates(job.gates)
 
     def _note(self, job: Job, before: JobStatus) -> None:
         """Have a job written that has left one status for another."""
@@ -251,7 +301,7 @@ class Turn:
         numbers = (array(ended),)
         edges = [
             (ended[parent], child, Need(need))
-            for parent, child, need in self.sql.execute(DEPENDENTS, numbers)
+            for parent, child, need in self.sql.execute(DEPENDENTS, numbers).fetchall()
         ]
         self.sql.execute(DELETE_DEPENDENTS, numbers)
         counted = Counter(child for _, child, _ in edges)
@@ -288,13 +338,15 @@ class Turn:
             self._tags.write()
         if self._lines is not None:
             self._lines.settle()
+        if self._stirred.write(self.sql):
+            self.hints.add(Hint.WORK)
         self.tally.write(self.sql)
 
     def tag_ready(self) -> None:
         """Give those who have become ready for the first time their sort keys, in that order."""
-        if self._untagged:
+        if self._untagged and self._is_keeper:  # otherwise, the next keeper does
             self.tags.tag(self._untagged)
-            self._untagged = []
+        self._untagged = []
 
     def _write_jobs(self, jobs: Iterable[Job]) -> None:
         changed: list[Row] = []

@@ -57,7 +57,7 @@ class Renewals:
         """Return the workers whose leases are to be prolonged now."""
         now = self._clock.boottime()
         due = []
-        for worker, renewal in self._workers.items():
+        for worker, renewal in list(self._workers.items()):  # another thread may begin or end some
             if renewal.due_at <= now:
                 renewal.due_at = now + renewal.lease_us // RENEWALS_PER_LEASE
                 if now - renewal.beaten_at <= self._max_stall_us:
@@ -66,10 +66,8 @@ class Renewals:
 
     def next_due_in_us(self) -> int | None:
         """Return how long until one is due; None: none is here."""
-        if not self._workers:
-            return None
-        earliest = min(renewal.due_at for renewal in self._workers.values())
-        return max(0, earliest - self._clock.boottime())
+        earliest = min((renewal.due_at for renewal in list(self._workers.values())), default=None)
+        return None if earliest is None else max(0, earliest - self._clock.boottime())
 
 
 class SetBack:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain
 from typing import Protocol
 
 import msgspec
 
+from betimes.stores.relational import statements as named
+from betimes.stores.relational.rows import array
 from betimes.stores.relational.statements import Row, migrations_of, text_of
 
 CHUNKS = (64, 16, 4, 1)
@@ -37,6 +39,13 @@ def migrations() -> list[tuple[int, str]]:
     return migrations_of("sqlite")
 
 
+READ_LAST_SEQ = named.statement("read_last_seq")
+WRITE_LAST_SEQ = named.statement("write_last_seq")
+COMPLETE_JOBS = named.statement("complete_jobs")
+COPIED_JOBS = named.statement("copied_jobs")
+DELETE_JOB = named.statement("delete_job")
+
+
 @cache
 def _in_chunks(name: str) -> list[tuple[int, str]]:
     """Return the texts of a statement for many rows, each with how many it takes."""
@@ -51,6 +60,8 @@ class SqliteSql:
     """A connection, as the code that is shared among databases sees it."""
 
     __slots__ = ("_execute",)
+
+    is_alone = True
 
     def __init__(self, conn: Executes) -> None:
         self._execute = conn.execute
@@ -79,3 +90,26 @@ class SqliteSql:
                 changed += self._execute(text, values).rowcount
                 start += size
         return changed
+
+    def numbers(self, count: int) -> Sequence[int]:
+        """Return numbers for so many new jobs; none comes again, whatever is pruned."""
+        last: int = self.execute(READ_LAST_SEQ).fetchone()[0]
+        self.execute(WRITE_LAST_SEQ, (last + count,))
+        return range(last + 1, last + count + 1)
+
+    def lock_names(self, names: Collection[str]) -> None:
+        """Do nothing: nobody else can write."""
+
+    def keep_order(self, *, wait: bool) -> bool:
+        """Do nothing: nobody else can write."""
+        del wait
+        return True
+
+    def complete(self, rows: Sequence[Row]) -> Collection[int]:
+        """Move jobs of which nothing but success is to be recorded to those that have ended."""
+        moved = [row[0] for row in rows]
+        if self.write(COMPLETE_JOBS, rows) < len(rows):
+            moved = [seq for (seq,) in self.execute(COPIED_JOBS, (array(moved),)).fetchall()]
+        if moved:
+            self.execute(DELETE_JOB, (array(moved),))
+        return moved

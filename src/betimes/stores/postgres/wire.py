@@ -1,0 +1,132 @@
+"""The wire: one connection, which knows for how long it has waited for an answer.
+
+A server that has gone without a word, or a network that swallows all, leaves a caller waiting for as long as
+the system cares to. So whoever watches asks how long a wire has been waiting, and cuts it: the waiting thread
+then gets an error at once, whatever the server's own timeouts say.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from betimes.stores.postgres.failures import translated
+from betimes.stores.postgres.target import Target
+from betimes.stores.relational.statements import Row
+
+PREPARE_AFTER = 3
+"""How often a statement is carried out before the server keeps its plan."""
+
+IDLE_IN_TRANSACTION_MS = 10_000
+"""A process that stands still within a transaction holds its locks for so long, and no longer."""
+
+BY_INDEX = "SET LOCAL enable_seqscan TO off; SET LOCAL enable_bitmapscan TO off; SET LOCAL jit TO off"
+"""Statements go by indexes and in their order, also while the server has no statistics, or has them of a time
+when a table was empty: to read a whole table, or to sort all that waits, takes a thousand times as long."""
+
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+class Wire:
+    """A connection with the schema, and the time of its server.
+
+    Args:
+        target: where to.
+        monotonic: seconds on a clock that never jumps.
+
+    Attributes:
+        is_pooled: whether a pooler stands between: then nothing of a session outlives its transaction.
+
+    Raises:
+        StoreUnavailable: nobody answers, or not now.
+        ConfigurationError: who answers does not let us in.
+    """
+
+    def __init__(self, target: Target, *, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._waits_since: float | None = None
+        try:
+            self._conn = psycopg.connect(
+                autocommit=True,
+                cursor_factory=psycopg.RawCursor,
+                prepare_threshold=None,
+                **target.parameters,  # type: ignore[arg-type]
+            )
+            self._settle(target)
+        except psycopg.Error as error:
+            raise translated(error, target.shown) from error
+
+    def _settle(self, target: Target) -> None:
+        conn = self._conn
+        row = conn.execute("SELECT pg_backend_pid()").fetchone()
+        assert row is not None
+        # A pooler hands out numbers of its own.
+        self.is_pooled = row[0] != conn.info.backend_pid
+        if not self.is_pooled:
+            conn.prepare_threshold = PREPARE_AFTER
+        # In the same round trip as the beginning: with a pooler, settings last for a transaction at most.
+        local = (
+            f"SET LOCAL search_path TO {target.schema}, pg_temp; "
+            f"SET LOCAL idle_in_transaction_session_timeout TO {IDLE_IN_TRANSACTION_MS}; {BY_INDEX}; {_NOW}"
+        )
+        self._begin = f"BEGIN; {local}"
+        self._begin_look = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {local}"
+
+    @property
+    def conn(self) -> psycopg.Connection[Any]:
+        """The driver's connection."""
+        return self._conn
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it has not been lost."""
+        return not self._conn.closed
+
+    def waits_for(self) -> float:
+        """Return for how many seconds it has waited for an answer; 0: it does not. From any thread."""
+        since = self._waits_since
+        return 0.0 if since is None else self._monotonic() - since
+
+    def run(self, text: str, values: Row = ()) -> psycopg.Cursor[Any]:
+        """Carry out a text."""
+        self._waits_since = self._monotonic()
+        try:
+            return self._conn.execute(text, values or None)
+        finally:
+            self._waits_since = None
+
+    def begin(self, *, for_looking: bool = False) -> int:
+        """Begin a transaction; return the server's time, in microseconds since the Unix epoch.
+
+        With `for_looking` it sees one state of the whole, and writes nothing.
+        """
+        cursor = self.run(self._begin_look if for_looking else self._begin)
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone()
+        assert row is not None, "the last of the texts asks for the time"
+        return int(row[0])
+
+    def commit(self) -> None:
+        """Commit; whatever error this ends with, it may or may not have been done."""
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        """Roll back, as far as there is anything left to do it with."""
+        with suppress(psycopg.Error):
+            self.run("ROLLBACK")
+
+    def cut(self) -> None:
+        """Have whoever waits for an answer get an error instead; from any thread."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self._conn.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection; twice is fine."""
+        with suppress(psycopg.Error):
+            self._conn.close()

@@ -1,0 +1,2 @@
+-- List all lines.
+SELECT queue, lane, gates FROM betimes_line;

@@ -1,0 +1,2 @@
+-- List all rules with their terms.
+SELECT rule, declared, changed FROM betimes_rule ORDER BY rule;

@@ -1,0 +1,2 @@
+-- Remove a schedule.
+DELETE FROM betimes_schedule WHERE id = $1;

@@ -1,0 +1,2 @@
+-- Forget all tenants.
+DELETE FROM betimes_tenant;

@@ -1,0 +1,2 @@
+-- Forget a worker.
+DELETE FROM betimes_worker WHERE id = $1;

@@ -1,0 +1,2 @@
+-- Forget the idempotency keys of jobs (a JSON array of numbers).
+DELETE FROM betimes_key WHERE seq = ANY (ARRAY(SELECT json_array_elements_text($1::json)::bigint));

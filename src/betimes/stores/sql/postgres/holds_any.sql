@@ -1,0 +1,2 @@
+-- Tell whether a worker holds anything.
+SELECT EXISTS (SELECT FROM betimes_job WHERE worker IS NOT NULL AND worker = $1);

@@ -1,0 +1,10 @@
+-- Tell whether a worker's lease is in force (and see that nobody declares it dead before this transaction is over), and
+-- whether there may be anything for whoever keeps the order: lines that may be claimed from, or what others have left.
+SELECT
+    (
+        SELECT 1 FROM betimes_worker
+        WHERE id = $1 AND is_dead = 0 AND lease_until > $2::bigint AND lease_boot_id = $3
+        FOR SHARE
+    ) IS NOT NULL,
+    EXISTS (SELECT FROM betimes_line WHERE waits_at IS NULL) OR EXISTS (SELECT FROM betimes_stirred)
+        OR EXISTS (SELECT FROM betimes_job WHERE status = 'ready' AND tenant IS NOT NULL AND sort_key = 9223372036854775807);

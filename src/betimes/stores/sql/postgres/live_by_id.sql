@@ -1,0 +1,2 @@
+-- Read the live versions of an id, oldest first.
+SELECT * FROM betimes_live WHERE id = $1 ORDER BY seq;

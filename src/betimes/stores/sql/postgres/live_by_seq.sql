@@ -1,0 +1,2 @@
+-- Read live jobs by their numbers (a JSON array).
+SELECT * FROM betimes_live WHERE seq = ANY (ARRAY(SELECT json_array_elements_text($1::json)::bigint));

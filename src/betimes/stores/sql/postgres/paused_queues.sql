@@ -1,0 +1,2 @@
+-- List the paused queues.
+SELECT queue FROM betimes_paused_queue;

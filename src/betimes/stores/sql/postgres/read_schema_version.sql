@@ -1,0 +1,2 @@
+-- Read which schema stands in the database.
+SELECT value::bigint FROM betimes_meta WHERE name = 'schema_version';

@@ -1,0 +1,2 @@
+-- Read the name of the strategy that ordered the jobs.
+SELECT value FROM betimes_meta WHERE name = 'strategy';

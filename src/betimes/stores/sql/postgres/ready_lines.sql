@@ -1,0 +1,5 @@
+-- Read the first lines of a queue and lane that wait at no gate, behind a place in the order.
+SELECT id, queue, lane, gates, head_key, head_seq, NULL::text AS waits_at FROM betimes_line
+WHERE waits_at IS NULL AND queue = $1 AND lane = $2 AND (head_key, head_seq) > ($3::bigint, $4::bigint)
+ORDER BY head_key, head_seq
+LIMIT $5;
