@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from betimes.core.events import Errored, Succeeded
@@ -16,6 +17,8 @@ from betimes.core.limits import GateKind, GateTerms, gate_key
 from betimes.core.shares import COST, UNTAGGED
 from betimes.ports import ClaimRequest, JobFilter, Report, WorkerInfo
 from betimes.stores.postgres import PostgresStore
+from betimes.stores.postgres.target import target_of
+from betimes.stores.relational.exchange import LOCKED_US
 from betimes.testing import VirtualClock
 
 SECOND = 1_000_000
@@ -320,3 +323,45 @@ def test_p08_who_rescues_and_who_ends_do_not_both_win(postgres_url: str) -> None
         assert set(await crew.statuses()) == {JobStatus.COMPLETED}
 
     play(postgres_url, scene)
+
+
+@contextmanager
+def locked(url: str, seq: int) -> Iterator[None]:
+    """Somebody else has a job locked."""
+    target = target_of(url)
+    with psycopg.connect(**target.parameters) as conn:  # type: ignore[arg-type]
+        conn.execute(f"SET search_path TO {target.schema}")
+        conn.execute("SELECT FROM betimes_job WHERE seq = %s FOR UPDATE", (seq,))
+        yield
+        conn.rollback()
+
+
+def test_p14_what_is_due_and_locked_by_somebody_is_asked_for_again_soon(postgres_url: str) -> None:
+    async def scene(crew: Crew) -> None:
+        late = crew.job()
+        late.run_at += 5 * SECOND
+        (kept,) = await crew.add(late)
+        crew.clock.advance(5)
+        now = crew.clock.now()
+        with locked(postgres_url, kept.seq):
+            exchange = await crew.stores[0].exchange([], ClaimRequest("w0", 1, LANES, None, (), None))
+            assert exchange.claimed == []
+            assert exchange.next_at == now + LOCKED_US
+        assert len(await crew.turn(0, [], 1)) == 1
+
+    play(postgres_url, scene, size=1)
+
+
+def test_p06_a_worker_that_goes_leaves_nothing_that_it_is_just_claiming(postgres_url: str) -> None:
+    async def scene(crew: Crew) -> None:
+        for _ in range(10):
+            await crew.add(*(crew.job() for _ in range(4)))
+            await crew.stores[0].register(WorkerInfo(id="going", lease_us=100_000 * SECOND))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(
+                    crew.stores[0].exchange([], ClaimRequest("going", 4, LANES, None, (), None))
+                )
+                group.create_task(crew.stores[1].retire("going"))
+        assert set(await crew.statuses()) == {JobStatus.READY}
+
+    play(postgres_url, scene, size=2)

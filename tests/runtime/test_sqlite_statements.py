@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.sqlite_scene import CLOCK, job, opened
 
 from betimes.core.events import Errored, GivenBack
-from betimes.core.job import AttemptOutcome, CancelReason, ErrorInfo, FireKey, Job, JobSpec, Terms
+from betimes.core.job import AttemptOutcome, CancelReason, ErrorInfo, FireKey, Job, JobSpec, JobStatus, Terms
 from betimes.ports import ClaimRequest, JobFilter, Report, WorkerInfo
 from betimes.stores.relational.rows import SPECS_KEPT, Specs, array
 from betimes.stores.relational.statements import ManyRows, Records
@@ -178,6 +178,18 @@ def test_a_hundred_rows_take_a_handful_of_steps(sql: sqlite3.Connection) -> None
     sql.set_trace_callback(steps.append)
     ManyRows("add_dependency").write(SqliteSql(sql), [(number, number, "ended") for number in range(100)])
     assert len(steps) == 4
+
+
+def test_jobs_that_have_all_succeeded_take_one_look_and_no_second(sql: sqlite3.Connection) -> None:
+    specs, steps = Specs(), list[str]()
+    rows = [specs.new_row(job(f"job-{seq}"), seq=seq, status=JobStatus.READY) for seq in range(1, 21)]
+    ManyRows("insert_job").write(SqliteSql(sql), rows)
+    ManyRows("claim_job").write(SqliteSql(sql), [(seq, 1, 1, "w", 5) for seq in range(1, 21)])
+    sql.set_trace_callback(steps.append)
+    ended = [(seq, 1, 6, "null", None) for seq in range(1, 21)]
+    assert list(SqliteSql(sql).complete(ended)) == list(range(1, 21))
+    assert [step.split()[0] for step in steps] == ["INSERT", "INSERT", "DELETE"]
+    assert list(SqliteSql(sql).complete(ended)) == []
 
 
 def test_records_too_large_for_one_text_are_read_one_by_one(sql: sqlite3.Connection) -> None:

@@ -14,6 +14,8 @@ from betimes.stores.relational.turn import STEP_LIMIT, Turn
 
 PUT_OFF_US = 5_000
 """When to ask again for what somebody else sees to just now."""
+LOCKED_US = 100_000
+"""When to ask again for what another transaction has locked."""
 
 NEXT_AT = statement("next_at")
 GATES_DUE = statement("gates_due")
@@ -61,15 +63,22 @@ def _pass_time(turn: Turn) -> Micros | None:
     next_at = _next_at(turn)
     if next_at is None or next_at > turn.now:
         return next_at
-    for job in turn.read(EXPIRED, (turn.now, STEP_LIMIT)):
+    expired = turn.read(EXPIRED, (turn.now, STEP_LIMIT))
+    for job in expired:
         if not job.status.is_terminal:
             turn.move(job, Expired(turn.now))
     turn.flush()
-    for job in turn.read(DELAYED_DUE, (turn.now, STEP_LIMIT)):
+    due = turn.read(DELAYED_DUE, (turn.now, STEP_LIMIT))
+    for job in due:
         turn.move(job, Promoted(turn.now))
     turn.flush()
-    _look_at_gates(turn, turn.sql.execute(GATES_DUE, (turn.now, STEP_LIMIT)).fetchall())
-    return _next_at(turn)
+    gates = turn.sql.execute(GATES_DUE, (turn.now, STEP_LIMIT)).fetchall()
+    _look_at_gates(turn, gates)
+    next_at = _next_at(turn)
+    is_cut = STEP_LIMIT in {len(expired), len(due), len(gates)}
+    if next_at is not None and next_at <= turn.now and not is_cut and not turn.sql.is_alone:
+        return turn.now + LOCKED_US  # what is due, somebody else has locked
+    return next_at
 
 
 def _look_at_gates(turn: Turn, keys: Sequence[tuple[str]]) -> None:

@@ -25,6 +25,7 @@ WRITE_KNOWN = statement("write_known")
 CHANGE_KNOWN = statement("change_known")
 DELETE_KNOWN = statement("delete_known")
 DECLARE_DEAD = statement("declare_dead")
+END_LEASE = statement("end_lease")
 WORKERS = statement("workers")
 HELD_BY = Records("held_by")
 HOLDINGS = statement("holdings")
@@ -59,11 +60,14 @@ def beat(turn: Turn, worker: str, held: Mapping[int, int], running: Mapping[int,
     unknown = [seq for seq, (fence, _) in rows.items() if held.get(seq) != fence]
     jobs = turn.load(unknown)
     for seq in unknown:
-        job, is_left_running = jobs[seq], running.get(seq) == rows[seq][0]
+        fence, _ = rows.pop(seq)
+        job = jobs.get(seq)
+        if job is None or job.fence != fence or job.worker != worker:
+            continue  # somebody has ended it since
+        is_left_running = running.get(seq) == fence
         turn.move(job, GivenBack(turn.now), is_left_running=is_left_running)
         if job.gates and not is_left_running:
             refund(turn, job)
-        del rows[seq]
     turn.flush()
     _return_permits(turn, worker, [*held.items(), *running.items()])
     return Beat(
@@ -76,6 +80,7 @@ def beat(turn: Turn, worker: str, held: Mapping[int, int], running: Mapping[int,
 
 def retire(turn: Turn, worker: str) -> Sequence[JobEvent]:
     """End a worker's lease and give back what it holds."""
+    turn.sql.execute(END_LEASE, (worker,))  # first of all: a claim of it may still be under way
     for job in turn.read(HELD_BY, (worker,)):
         turn.move(job, GivenBack(turn.now))
     turn.flush()

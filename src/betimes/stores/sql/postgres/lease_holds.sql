@@ -1,5 +1,6 @@
--- Tell whether a worker's lease is in force (and see that nobody declares it dead before this transaction is over), and
--- whether there may be anything for whoever keeps the order: lines that may be claimed from, or what others have left.
+-- Tell whether a worker's lease is in force, and whether there may be anything for whoever keeps the order.
+-- That is: lines that may be claimed from, or what others have left. Nobody declares the worker dead before this
+-- transaction is over.
 SELECT
     (
         SELECT 1 FROM betimes_worker

@@ -1,11 +1,12 @@
 -- Copy jobs that have simply succeeded to where ended jobs lie.
 -- Whatever is stale, was asked to stop, is waited for or has a past stays, to be looked at one by one.
-WITH completed (seq, fence, finished_at, result, forget_at) AS (
-    VALUES (?, ?, ?, ?, ?)
-)
+-- The driver counts the rows of a statement only if it begins with INSERT: so the table of what is new stands inside.
 INSERT INTO betimes_finished (
     seq, id, task, queue, lane, priority, options, payload, submitted_at, run_at, sort_key, status, attempt, fence,
     started_at, finished_at, expires_at, cancel_requested, rare, result, token, forget_at, gates, tenant
+)
+WITH completed (seq, fence, finished_at, result, forget_at) AS (
+    VALUES (?, ?, ?, ?, ?)
 )
 SELECT job.seq, job.id, job.task, job.queue, job.lane, job.priority, job.options, job.payload, job.submitted_at,
     job.run_at, job.sort_key, 'completed', job.attempt, job.fence, job.started_at, completed.finished_at,
