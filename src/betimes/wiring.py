@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
@@ -27,6 +28,11 @@ from betimes.stores.memory import MemoryStore
 from betimes.tasks import Duration, check_name
 
 _log = logging.getLogger("betimes")
+
+_POSTGRES = re.compile(r"postgres(ql)?(\+\w+)?:|postgres(ql)?//")
+"""What is meant for PostgreSQL, also where it is not quite right: then its adapter says what is wrong."""
+
+_CREDENTIALS = re.compile(r"//.*@", re.DOTALL)
 
 MOST = 100_000
 """The largest concurrency."""
@@ -55,7 +61,7 @@ def make_store(store: str | Path | Store, *, clock: Clock, history: int) -> Stor
         return store
     if store == "memory:":
         return MemoryStore(clock=clock, history=history)
-    if isinstance(store, str) and store.startswith(("postgresql:", "postgres:")):
+    if isinstance(store, str) and _POSTGRES.match(store):
         return _postgres_store(store, clock)
     return _sqlite_store(*_sqlite_path(store), clock)
 
@@ -72,12 +78,17 @@ def _sqlite_path(store: object) -> tuple[Path, str | None]:
         path = store
     else:
         raise ConfigurationError(
-            f"store is {store!r:.200}; it is 'memory:', a file such as 'jobs.db' or 'sqlite:///jobs.db', a "
-            "'postgresql://user@host/database', or a Store"
+            f"store is {_shown(store)!r:.200}; it is 'memory:', a file such as 'jobs.db' or "
+            "'sqlite:///jobs.db', a 'postgresql://user@host/database', or a Store"
         )
     if not path or path.endswith("/"):
         raise ConfigurationError(f"store {store!r} names no file: write for example 'sqlite:///jobs.db'")
     return Path(path), journal
+
+
+def _shown(store: object) -> object:
+    """Return what a message may say of a store: no password."""
+    return _CREDENTIALS.sub("//…@", store) if isinstance(store, str) else store
 
 
 def _journal(store: str, query: str) -> str | None:

@@ -30,6 +30,8 @@ def load_app(app: str) -> Scheduler:
             scheduler; the text says which.
     """
     place, _, name = app.strip().partition(":")
+    if "://" in app:  # which may hold a password, and so is not quoted
+        raise ConfigurationError("APP names a program, and this is a URL: a store is named by --url")
     if not place:
         raise ConfigurationError(f"APP is {app!r}, which names no module: {FORMS}")
     module = _import_file(Path(place)) if _is_file(place) else _import_module(place, app)

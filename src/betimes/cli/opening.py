@@ -172,8 +172,9 @@ async def _refuse_what_opening_would_change(scheduler: Scheduler) -> None:
         )
     else:
         return  # whatever else is wrong is said when it is opened
+    where = "path" if vitals.kind == "sqlite" else "database and schema"
     raise Failure(
-        f"{problem}: is it the path that the workers use? The first of them makes it, and so do "
+        f"{problem}: is it the {where} that the workers use? The first of them makes it, and so do "
         "betimes submit and betimes db migrate",
         Exit.UNAVAILABLE,
     )

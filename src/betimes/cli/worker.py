@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="What is logged to stderr, unless APP sets up logging by itself.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1000),
+    metavar="NUMBER",
+    help="Run so many workers, and keep them running.",
+)
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)
+@click.option("--one-of-several", is_flag=True, hidden=True)
 def worker(
     app: str | None,
     *,
@@ -45,7 +52,9 @@ def worker(
     soon: float,
     drain: float,
     log_level: str,
+    processes: int | None,
     until_stdin_ends: bool,
+    one_of_several: bool,
 ) -> None:
     """Run the jobs and schedules of APP: module:name, a module, or a file.
 
@@ -56,15 +65,53 @@ def worker(
     With --burst it exits with 0, however the jobs ended, when nothing runs here, nothing can start here, and
     nothing is due within --soon. What waits for something else does not count: a paused queue, a task unknown
     here, a limit that other workers hold.
-    """
-    from betimes.cli.working import log_to_stderr, stop_when_stdin_ends, work  # noqa: PLC0415 - `--help` does without
 
+    With --processes N it runs N such workers, each a process that runs up to --concurrency jobs, and starts
+    one that has died anew: after half a second, and after up to 30 s if it dies again and again. A signal is
+    passed on: the first lets all of them finish, the second ends all at once. Exit code: 0 when all have
+    finished, 130 after a second signal, 1 when one had to be killed or has ended badly; and that of a worker
+    that could not start for a reason that stays (2, 3, 6).
+    """
+    if processes is not None and not one_of_several:
+        options = _options(queue, concurrency, burst=burst, soon=soon, drain=drain, log_level=log_level)
+        _run_several(app, processes, options, burst=burst, drain=drain, log_level=log_level)
+        return
+    from betimes.cli.working import Lifeline, log_to_stderr, refuse_memory, work  # noqa: PLC0415 - `--help` does without
+
+    lifeline = Lifeline(drain) if until_stdin_ends else None
+    if lifeline is not None:
+        lifeline.watch()
     scheduler = application(app)
+    if one_of_several:
+        refuse_memory(scheduler)
     log_to_stderr(log_level)
-    if until_stdin_ends:
-        stop_when_stdin_ends()
     adjust(scheduler, queue, concurrency)
-    work(scheduler, drain_s=drain, soon_s=soon if burst else None)
+    work(scheduler, drain_s=drain, soon_s=soon if burst else None, lifeline=lifeline)
+
+
+def _options(
+    queue: tuple[str, ...], concurrency: int | None, *, burst: bool, soon: float, drain: float, log_level: str
+) -> list[str]:
+    """Return what a worker is given so that it goes by these, wherever they came from."""
+    options = ["--drain", f"{drain}", "--soon", f"{soon}", "--log-level", log_level]
+    for name in queue:
+        options += ["--queue", name]
+    if concurrency is not None:
+        options += ["--concurrency", f"{concurrency}"]
+    return [*options, "--burst"] if burst else options
+
+
+def _run_several(
+    app: str | None, count: int, options: list[str], *, burst: bool, drain: float, log_level: str
+) -> None:
+    import sys  # noqa: PLC0415 - as above
+
+    from betimes.cli.fleet import run_fleet  # noqa: PLC0415 - as above
+
+    if not app:
+        application(app)  # which says what is missing
+    command = [sys.executable, "-m", "betimes", "worker", str(app), "--until-stdin-ends", "--one-of-several"]
+    run_fleet([*command, *options], count, is_burst=burst, drain_s=drain, log_level=log_level)
 
 
 def adjust(scheduler: Scheduler, queues: tuple[str, ...], concurrency: int | None) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from betimes.cli.exits import Exit, Failure
 from betimes.core.wording import listed
@@ -15,6 +19,9 @@ from betimes.scheduler import Scheduler
 from betimes.signals import run_until_signal
 
 _log = logging.getLogger("betimes.worker")
+
+LEFT_S = 7.0
+"""How much longer than its drain a process may take to end, before its lifeline kills it."""
 
 MOST_NAMED = 10
 """The most tasks that are named when a worker starts."""
@@ -31,19 +38,77 @@ def log_to_stderr(level: str) -> None:
     root.setLevel(level.upper())
 
 
-def stop_when_stdin_ends() -> None:
-    """Have this process stop, as by SIGTERM, when whoever started it and holds its stdin is gone."""
+class Lifeline:
+    """Has this process stop when whoever started it lets go of its stdin, or is gone.
 
-    def watch() -> None:
-        while os.read(sys.stdin.fileno(), 1024):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
+    What has not ended by then, since code holds it up, is killed: nobody is left who would do that.
 
-    threading.Thread(target=watch, name="betimes-stdin", daemon=True).start()
+    Args:
+        drain_s: how long this process may take to finish.
+    """
+
+    def __init__(self, drain_s: float) -> None:
+        self._patience_s = drain_s + LEFT_S
+        self._lock = threading.Lock()
+        self._is_cut = False
+        self._tell: Callable[[], object] | None = None
+
+    def watch(self) -> None:
+        """Begin to watch."""
+        threading.Thread(target=self._watch, name="betimes-stdin", daemon=True).start()
+
+    def say_up(self) -> None:
+        """Tell whoever holds the other end that this process is up, if that end hears."""
+        with suppress(OSError):  # a pipe takes nothing; and nobody may be there any more
+            os.write(sys.stdin.fileno(), b"+")
+
+    async def cut(self) -> None:
+        """Return when the other end is gone."""
+        loop, is_cut = asyncio.get_running_loop(), asyncio.Event()
+        with self._lock:
+            self._tell = lambda: loop.call_soon_threadsafe(is_cut.set)
+            if self._is_cut:
+                return
+        await is_cut.wait()
+
+    def _watch(self) -> None:
+        with suppress(OSError):  # such as: the connection was reset
+            while os.read(sys.stdin.fileno(), 1024):
+                pass
+        with self._lock:
+            self._is_cut = True
+            if self._tell is not None:
+                with suppress(RuntimeError):  # the loop is closed: it ends already
+                    self._tell()
+        threading.Event().wait(self._patience_s)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def work(scheduler: Scheduler, *, drain_s: float, soon_s: float | None) -> None:
+def refuse_memory(scheduler: Scheduler) -> None:
+    """Refuse a store that other processes cannot share.
+
+    Raises:
+        Failure: it is in this process's memory.
+    """
+    if not scheduler._store.is_durable:  # noqa: SLF001 - the command line is part of the package
+        raise Failure(
+            "its jobs are in memory, which each process has for itself: several workers need a store in a "
+            'file, as Scheduler("jobs.db"), or on a server; leave --processes out, and concurrency= decides '
+            "how many jobs run at once",
+            Exit.SETTINGS,
+        )
+
+
+def work(
+    scheduler: Scheduler, *, drain_s: float, soon_s: float | None, lifeline: Lifeline | None = None
+) -> None:
     """Run jobs until a signal comes, or, with `soon_s`, until nothing is left to do now or so soon.
+
+    Args:
+        scheduler: the program's.
+        drain_s: how long running attempts may take at the end.
+        soon_s: set: end when nothing is left.
+        lifeline: end when it is cut, too.
 
     Raises:
         Failure: the worker has ended by itself; the log says why.
@@ -56,6 +121,8 @@ def work(scheduler: Scheduler, *, drain_s: float, soon_s: float | None) -> None:
         _tell_of_start(scheduler, is_burst=soon_s is not None)
         worker = engine.worker
         assert worker is not None
+        if lifeline is not None:
+            lifeline.say_up()
         if soon_s is not None:
             await until_idle(scheduler, soon_s=soon_s)
         while soon_s is None and not worker.is_over:
@@ -65,10 +132,30 @@ def work(scheduler: Scheduler, *, drain_s: float, soon_s: float | None) -> None:
         if not has_ended:
             _log.info("nothing is left to do")
 
-    run_until_signal(scheduler, drain_s, while_open)
+    async def while_held() -> None:
+        if lifeline is None:
+            await while_open()
+        elif await either(while_open(), lifeline.cut()):
+            _log.info("whoever started this process has let go of it: stopping within %g s", drain_s)
+
+    run_until_signal(scheduler, drain_s, while_held)
     _tell_of_end(scheduler)
     if has_ended:
         raise Failure("the worker has ended by itself: what it logged above says why", Exit.NO)
+
+
+async def either(work: Coroutine[Any, Any, None], end: Coroutine[Any, Any, None]) -> bool:
+    """Return when one of two has ended: True if it is the second; what the first raises is raised."""
+    both = [asyncio.ensure_future(work), asyncio.ensure_future(end)]
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in both:
+            each.cancel()
+        await asyncio.wait(both)
+    if not both[0].cancelled():
+        both[0].result()
+    return both[0].cancelled()
 
 
 def _tell_of_start(scheduler: Scheduler, *, is_burst: bool) -> None:

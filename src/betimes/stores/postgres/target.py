@@ -14,6 +14,11 @@ from betimes.errors import ConfigurationError
 DEFAULT_SCHEMA = "betimes"
 SCHEMES = ("postgresql", "postgres")
 
+_OTHER_SCHEME = (
+    "the store's URL does not begin with 'postgresql://': write for example "
+    "'postgresql://user@host:5432/database', without a driver's name"
+)
+
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 CONNECT_TIMEOUT_S = 10
@@ -51,6 +56,10 @@ def target_of(url: str) -> Target:
     """
     try:
         parts = urlsplit(url)
+        if parts.scheme not in SCHEMES:
+            raise ConfigurationError(_OTHER_SCHEME)
+        if parts.netloc.count("@") > 1 or "@" in parts.path or parts.fragment:
+            raise ValueError("a part of the password would be taken for something else, and shown")
         ours = [value for name, value in parse_qsl(parts.query, keep_blank_values=True) if name == "schema"]
         theirs = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != "schema"]
         query = urlencode(theirs)
@@ -61,8 +70,6 @@ def target_of(url: str) -> Target:
             "reserved characters of names and passwords percent-encoded, and libpq's own parameters behind "
             "a '?'"
         ) from None
-    if parts.scheme not in SCHEMES:
-        raise ConfigurationError(f"the store's URL begins with {parts.scheme!r}; write 'postgresql://…'")
     schema = ours[-1] if ours else DEFAULT_SCHEMA
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigurationError(
