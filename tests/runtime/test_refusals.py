@@ -42,7 +42,6 @@ def check(call: Callable[..., object], cases: Bad, error: type[Exception] = Conf
 
 def test_a_wrong_store_is_refused_and_the_forms_are_named() -> None:
     wrong: list[Any] = [
-        "postgresql://localhost/jobs",
         "redis://localhost",
         "memory://",
         "sqlite://jobs.db",
