@@ -90,7 +90,7 @@ class Shares:
                 if start < virtual:
                     start = virtual
                 finish = start + cost
-                finishes[name] = finish if finish < LAST_TAG else LAST_TAG
+                finishes[name] = finish if finish < LAST_TAG else LAST_TAG  # noqa: FURB136 - no call
                 job.sort_key = (start >> _FINE_BITS << _PRIORITY_BITS) + (_FIRST_KEY - job.spec.priority)
         if len(finishes) >= self._tidy_at:
             self._tidy()
