@@ -48,11 +48,13 @@ class Rules:
         limits: of a task, how many may run at once.
         once: tasks that start at most once.
         grids: of a schedule, its instants; each must have had its fate.
+        behind_us: how far the time that a store tells between two of its answers may be behind.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     once: frozenset[str] = frozenset()
     grids: Mapping[str, Grid] = field(default_factory=dict)
+    behind_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def check(entries: Sequence[Entry], final: Final, rules: Rules) -> Verdict:
         *_lost(story, final),
         *_keys(story),
         *_completions(story, final),
-        *_runs(story, final, duplicates),
+        *_runs(story, final, rules, duplicates),
         *_early(story, final),
         *_crowds(story, rules),
         *_repeated_starts(story, rules),
@@ -161,7 +163,7 @@ def _completions(story: _Story, final: Final) -> Iterator[str]:
             yield f"{name} is recorded as completed under fence {info.fence}, and no such run came to its end"
 
 
-def _runs(story: _Story, final: Final, duplicates: list[str]) -> Iterator[str]:
+def _runs(story: _Story, final: Final, rules: Rules, duplicates: list[str]) -> Iterator[str]:
     for name, runs in story.runs.items():
         info = final.jobs.get(name)
         if info is None:
@@ -173,16 +175,18 @@ def _runs(story: _Story, final: Final, duplicates: list[str]) -> Iterator[str]:
         if len(info.attempts) < HISTORY:
             claims = claims_of(info)
             for run in runs:
-                yield from _run(story, run, info, claims, duplicates)
+                yield from _run(story, run, claims, duplicates)
+                finished_at = None if info.finished_at is None else micros(info.finished_at)
+                is_counted = claims.get(run.fence, "lost") not in {"lost", "given_back"}
+                if is_counted and finished_at is not None and run.at > finished_at + rules.behind_us:
+                    which = f"{run.job} under fence {run.fence}"
+                    yield f"{which} began after the end of the job had been recorded"
 
 
-def _run(
-    story: _Story, run: Entry, info: JobInfo, claims: Mapping[int, str], duplicates: list[str]
-) -> Iterator[str]:
+def _run(story: _Story, run: Entry, claims: Mapping[int, str], duplicates: list[str]) -> Iterator[str]:
     """See that a run has its claim, and, if nothing of it was recorded, that somebody's end explains it."""
     which = f"{run.job} under fence {run.fence}"
     outcome = claims.get(run.fence)
-    finished_at = None if info.finished_at is None else micros(info.finished_at)
     if outcome is None:
         yield f"{which} ran, and the store knows of no such claim"
     elif outcome in {"lost", "given_back"}:
@@ -191,8 +195,6 @@ def _run(
             yield f"{which} is {outcome}, though nobody stopped its worker"
         elif (run.job, run.fence) in story.ends:
             duplicates.append(f"{which} came to its end and was {outcome}")
-    elif finished_at is not None and run.at > finished_at:
-        yield f"{which} began after the end of the job had been recorded"
 
 
 def _early(story: _Story, final: Final) -> Iterator[str]:

@@ -218,6 +218,9 @@ class Store(SubmitsWithin, ABC):
                 their permits. Permits of any other attempt of this worker are given back.
         """
 
+    def lease_left_us(self, worker: str) -> int | None:
+        """Return for how long a worker's lease surely holds; None: others cannot take its jobs."""
+
     @abstractmethod
     async def exchange(
         self, reports: Sequence[Report], claim: ClaimRequest | None, returned: Sequence[tuple[int, int]] = ()

@@ -21,6 +21,9 @@ from betimes.runtime.logbook import LogBook
 
 _log = logging.getLogger("betimes")
 
+STOPPED = "the scheduler was stopped"
+"""Why a worker usually lets go of what it runs."""
+
 
 class Refusal(Report):
     """A claimed job that goes back without having been started.
@@ -202,11 +205,11 @@ class Attempt(Report):
         info = ErrorInfo(type="betimes.errors.JobTimedOut", message=str(error))
         return DeadlinePassed(now, info, self.back_off_us(rng) if may_retry else None)
 
-    def given_back(self, now: Micros) -> Event:
-        """Say that a stopping worker lets the job go, although its code has started."""
+    def given_back(self, now: Micros, why: str) -> Event:
+        """Say that the worker lets the job go, although its code has started."""
         if not self.job.spec.at_most_once:
             return GivenBack(now)
-        message = "the scheduler was stopped before the attempt ended, and the job may start only once"
+        message = f"{why} before the attempt ended, and the job may start only once"
         return Errored(now, ErrorInfo(type="betimes.errors.SchedulerClosed", message=message))
 
     def __repr__(self) -> str:

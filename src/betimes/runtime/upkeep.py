@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from betimes.core.job import JobStatus
 from betimes.runtime.attempt import Attempt
+from betimes.runtime.fencing import Fence
 from betimes.runtime.giving_way import let_others_run
 
 if TYPE_CHECKING:
@@ -48,9 +49,14 @@ class Upkeep:
         self._journal = journal
         self._tasks = tasks
         self._executors = executors
+        self.fence = Fence(worker, store, journal.counters)
+        self._beaten_at = self._rescues_from = 0.0
+        self._errors_before = 0
 
     def begin(self, chores: Chores, now: float) -> None:
         """Have all of them done from now on, each at its own interval."""
+        self._beaten_at = now
+        self.fence.begin()
         chores.add(self._lease.beat_every_s, self.beat, now=now)
         chores.add(self._lease.rescue_every_s, self.rescue, now=now)
         chores.add(self._worker.settings.poll_s, self.unpark, now=now)
@@ -66,6 +72,7 @@ class Upkeep:
         fences = {seq: attempt.fence for seq, attempt in held.items()} | worker.refused()
         running = {seq: attempt.fence for seq, attempt in worker.state.zombies.items() if seq not in fences}
         beat = await self._lease.beat(fences, running)
+        self._note_beat()
         self._journal.changes(beat.changes)
         if not beat.is_alive:
             await self._lose_all(held)
@@ -105,8 +112,22 @@ class Upkeep:
         self._journal.counters.lost_leases += 1
         self._worker.give_up(attempt)
 
+    def _note_beat(self) -> None:
+        """Have no rescue follow at once on a time in which this worker itself could not beat.
+
+        Others could not either, perhaps, and are about to.
+        """
+        now = asyncio.get_running_loop().time()
+        every_s = self._lease.beat_every_s
+        errors = self._journal.counters.store_errors
+        if errors > self._errors_before and now - self._beaten_at > 2 * every_s:
+            self._rescues_from = now + every_s
+        self._beaten_at, self._errors_before = now, errors
+
     async def rescue(self) -> None:
         """Take back what workers hold whose lease is over."""
+        if asyncio.get_running_loop().time() < self._rescues_from:
+            return
         changes = await self._lease.rescue(self._tasks)
         # A store in memory has no workers but this process's; elsewhere others may come at any time.
         alone = not self._store.is_durable and len(await self._store.workers()) <= 1

@@ -30,7 +30,7 @@ from betimes.core.queue_shares import QueueShares
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
 from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, Store
-from betimes.runtime.attempt import Attempt, Refusal
+from betimes.runtime.attempt import STOPPED, Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
 from betimes.runtime.giving_way import let_others_run
@@ -124,6 +124,7 @@ class Worker:
         if (await asyncio.wait([self._pump], timeout=patience_s))[1]:
             self._pump.cancel()
             await asyncio.wait([self._pump])
+        self.upkeep.fence.end()
         self._deadlines.close()
         self.book.close()
         if self._timer is not None:
@@ -205,7 +206,7 @@ class Worker:
             await self._catch_up()
         exchange = await self._exchange(claims=True)
         self._next_at = exchange.next_at
-        if exchange.claimed:
+        if exchange.claimed and self.upkeep.fence.lets_start():
             self._start_all(exchange.claimed)
         else:
             self.intake.told_early.clear()
@@ -246,7 +247,7 @@ class Worker:
 
     def _claim_request(self, ended: Iterable[Attempt]) -> ClaimRequest | None:
         free, lanes = self.state.room(ended)
-        if free <= 0:
+        if free <= 0 or not self.upkeep.fence.holds:
             return None
         for lane, executor in self._executors.items():
             lanes[lane] += executor.ahead
@@ -390,10 +391,10 @@ class Worker:
             self.awaken()
             self.stop_code(attempt)
 
-    def give_back(self, attempts: Iterable[Attempt] | None = None) -> None:
+    def give_back(self, attempts: Iterable[Attempt] | None = None, *, why: str = STOPPED) -> None:
         """Return jobs (None: all) whose outcome is not known yet to the store, and tell the code to stop."""
         for attempt in self.state.held().values() if attempts is None else attempts:
             if not attempt.is_reported:
                 self._deadlines.discard(attempt)
-                self._report(attempt, attempt.given_back(self._store.now()))
+                self._report(attempt, attempt.given_back(self._store.now(), why))
                 self.stop_code(attempt)

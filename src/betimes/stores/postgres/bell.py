@@ -8,9 +8,10 @@ Behind a pooler nothing can be heard, and so nothing is sent there either.
 
 from __future__ import annotations
 
+import math
 import os
 import select
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import psycopg
@@ -23,9 +24,10 @@ from betimes.stores.postgres.wire import Wire
 
 PAUSE_S = 0.01
 """The least time between two notifications of a process."""
-FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 10.0
-"""How long to wait before a lost connection is made anew: twice as long each time."""
+"""The longest that it waits before a lost connection is made anew: hints are no more than that."""
+PING_EVERY_S = 15.0
+"""How often it asks a silent server for a word: whoever only listens would never notice that it is gone."""
 
 
 class Bell(Session[Hint]):
@@ -37,15 +39,14 @@ class Bell(Session[Hint]):
     """
 
     def __init__(self, target: Target, *, tell: Callable[[Collection[Hint]], None], clock: Clock) -> None:
-        super().__init__(target, clock=clock, name="bell")
+        super().__init__(target, clock=clock, name="bell", longest_retry_s=LONGEST_RETRY_S)
         self._tell = tell
         self._channel = f"betimes_{target.schema}"[:63]
         self._is_deaf = False
         self._heard: set[Hint] = set()
         self._to_ring: set[Hint] = set()
         self._rung_at = 0.0
-        self._retry_s = FIRST_RETRY_S
-        self._retry_at = 0.0
+        self._answered_at = 0.0
         self._wake_reading, self._wake_writing = os.pipe()
         os.set_blocking(self._wake_writing, False)
         os.set_blocking(self._wake_reading, False)
@@ -59,8 +60,9 @@ class Bell(Session[Hint]):
     async def close(self) -> None:
         """End the thread and close the connection."""
         await super().close()
-        for fd in (self._wake_reading, self._wake_writing):
-            os.close(fd)
+        if self.has_ended:
+            for fd in (self._wake_reading, self._wake_writing):
+                os.close(fd)
 
     # in the thread
 
@@ -70,7 +72,7 @@ class Bell(Session[Hint]):
         ends = [self._wake_reading]
         if wire is not None and wire.is_usable:
             ends.append(wire.conn.fileno())
-        ready, _, _ = select.select(ends, [], [], pause_s)
+        ready = _readable(ends, pause_s)
         if self._wake_reading in ready:
             with suppress(BlockingIOError):
                 os.read(self._wake_reading, 4096)
@@ -82,9 +84,11 @@ class Bell(Session[Hint]):
         now = self._clock.monotonic()
         if self._to_ring:
             return max(0.0, self._rung_at + PAUSE_S - now)
-        if self._is_deaf or (self._wire is not None and self._wire.is_usable):
+        if self._is_deaf:
             return None
-        return max(0.0, self._retry_at - now)
+        if self._wire is not None and self._wire.is_usable:
+            return max(0.0, self._answered_at + PING_EVERY_S - now)
+        return max(0.0, self._reconnecting.next_at - now)
 
     def _carry_out(self, batch: list[Hint]) -> None:
         self._to_ring.update(batch)
@@ -95,16 +99,17 @@ class Bell(Session[Hint]):
             hints, self._to_ring = self._to_ring, set()
             self._rung_at = now
             self._ring(hints)
+        elif now >= self._answered_at + PING_EVERY_S:
+            self._ask("SELECT 1")
         if self._heard:
             heard, self._heard = self._heard, set()
             self._post(self._tell, heard)
 
     def _listen(self) -> None:
         """Connect, if that is due."""
-        if self._is_deaf or (self._wire is not None and self._wire.is_usable):
+        if self._is_deaf or self._is_ending or (self._wire is not None and self._wire.is_usable):
             return
-        now = self._clock.monotonic()
-        if now < self._retry_at:
+        if self._clock.monotonic() < self._reconnecting.next_at:
             return
         try:
             wire = self._connected()
@@ -114,23 +119,32 @@ class Bell(Session[Hint]):
                 return
             wire.conn.add_notify_handler(lambda note: self._note(note.pid, note.payload))
             wire.run(f"LISTEN {self._channel}")
-        except (BetimesError, psycopg.Error):
-            self._retry_at = now + self._retry_s
-            self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-            self._disconnect()
+        except BetimesError:
             return
-        self._retry_s = FIRST_RETRY_S
+        except psycopg.Error as error:
+            self._lose(error)
+            return
+        self._answered_at = self._clock.monotonic()
         self._heard.update(Hint)
 
     def _ring(self, hints: Collection[Hint]) -> None:
+        self._ask("SELECT pg_notify($1, $2)", self._channel, " ".join(sorted(hint.value for hint in hints)))
+
+    def _ask(self, text: str, *values: str) -> None:
         wire = self._wire
         if self._is_deaf or wire is None or not wire.is_usable:
             return
-        text = " ".join(sorted(hint.value for hint in hints))
         try:
-            wire.run("SELECT pg_notify($1, $2)", (self._channel, text))
-        except psycopg.Error:
-            self._disconnect()
+            wire.run(text, values)
+        except psycopg.Error as error:
+            self._lose(error)
+        else:
+            self._answered_at = self._clock.monotonic()
+
+    def _lose(self, error: psycopg.Error) -> None:
+        """Give a connection up that answers no more; the next comes after a pause."""
+        self._disconnect()
+        self._reconnecting.failed(error)
 
     def _hear(self, wire: Wire) -> None:
         try:
@@ -138,8 +152,8 @@ class Bell(Session[Hint]):
             pgconn.consume_input()
             while (notification := pgconn.notifies()) is not None:
                 self._note(notification.be_pid, notification.extra.decode("utf-8", "replace"))
-        except psycopg.Error:
-            self._disconnect()
+        except psycopg.Error as error:
+            self._lose(error)
 
     def _note(self, sender: int, text: str) -> None:
         wire = self._wire
@@ -148,3 +162,11 @@ class Bell(Session[Hint]):
         for value in text.split():
             with suppress(ValueError):  # of a later version, perhaps
                 self._heard.add(Hint(value))
+
+
+def _readable(ends: Sequence[int], pause_s: float | None) -> list[int]:
+    """Wait until one of them has something to read; return those that have, or have been closed."""
+    poll = select.poll()
+    for end in ends:
+        poll.register(end, select.POLLIN)
+    return [end for end, _ in poll.poll(None if pause_s is None else math.ceil(pause_s * 1000))]

@@ -13,7 +13,7 @@ from betimes.stores.postgres.opening import prepare
 from betimes.stores.postgres.session import Session
 from betimes.stores.postgres.store_time import StoreTime
 from betimes.stores.postgres.target import Target
-from betimes.stores.postgres.watchman import DEADLINE_S, Watchman
+from betimes.stores.postgres.watchman import Watchman, watched
 from betimes.stores.postgres.wire import Wire
 from betimes.stores.postgres.writer import Heart, Reader, Writer
 from betimes.stores.relational.looks import Look
@@ -25,9 +25,6 @@ T = TypeVar("T")
 
 PATIENT = 3
 """How many submits of a process can wait for names at once: ids of users, keys, and what they depend on."""
-
-HEART_DEADLINE_S = 5.0
-"""A beat that takes longer is given up and tried anew, before a lease of the usual length is over."""
 
 
 class Sessions:
@@ -59,21 +56,26 @@ class Sessions:
         def committer() -> Committer:
             return Committer(specs=specs, shown=target.shown, time=time)
 
-        def writer(name: str, *, is_one_by_one: bool = False) -> Writer:
+        def writer(name: str, *, leases: Renewals | None = None, is_one_by_one: bool = False) -> Writer:
             return Writer(
-                target, committer(), tell=self._spread, clock=clock, name=name, is_one_by_one=is_one_by_one
+                target,
+                committer(),
+                tell=self._spread,
+                clock=clock,
+                name=name,
+                renewals=leases,
+                is_one_by_one=is_one_by_one,
             )
 
-        self._worker = writer("worker")
+        self._worker = writer("worker", leases=renewals)
         self._submitter = writer("submitter")
         self._patient = [writer(f"patient-{number}", is_one_by_one=True) for number in range(PATIENT)]
-        self._heart = Heart(target, committer(), renewals, clock=clock)
-        self._reader = Reader(target, specs, clock=clock, time=time.see)
+        self._heart = Heart(target, committer(), renewals, tell=tell, clock=clock)
+        self._reader = Reader(target, specs, renewals, clock=clock, time=time.see)
         self._bell = Bell(target, tell=tell, clock=clock)
         self._writers: Sequence[Writer] = (self._worker, self._submitter, *self._patient, self._heart)
         self._all: Sequence[Session[Any]] = (*self._writers, self._reader, self._bell)
-        patient = [(session, DEADLINE_S) for session in self._all if session is not self._heart]
-        self._watchman = Watchman([*patient, (self._heart, HEART_DEADLINE_S)])
+        self._watchman = Watchman(self._all)
 
     async def open(self, strategy: str | None) -> None:
         """Make the schema ready, and start."""
@@ -85,14 +87,14 @@ class Sessions:
     def _prepare(self, strategy: str | None) -> None:
         wire = Wire(self._target, monotonic=self._clock.monotonic)
         try:
-            prepare(wire, self._target, strategy)
+            with watched(wire):
+                prepare(wire, self._target, strategy)
         finally:
             wire.close()
 
     async def close(self) -> None:
         """Carry out what has been called, and end."""
-        for session in self._all:
-            await session.close()
+        await asyncio.gather(*(session.close() for session in self._all))
         self._watchman.end()
 
     @property

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from betimes.clock import new_rng
 from betimes.core.job import Job, Micros
 from betimes.core.limits import GateView
 from betimes.core.queue_view import QueueView
@@ -82,7 +83,7 @@ class PostgresStore(RelationalStore):
         self._target = target_of(url)
         self._clock = clock
         self._time = StoreTime(clock, goes_by_clock=goes_by_clock)
-        self._leases = Renewals(clock=clock, max_stall_us=max_stall_us)
+        self._leases = Renewals(clock=clock, max_stall_us=max_stall_us, rng=new_rng())
         self._specs = Specs()
         self._subscribers: list[Callable[[Hint], None]] = []
         self._sessions: Sessions | None = None
@@ -132,6 +133,10 @@ class PostgresStore(RelationalStore):
         if vitals.trouble is not None:
             raise StoreUnavailable(f"{vitals.problem}; nothing can be looked at")
         await self.open(strategy=None)
+
+    def lease_left_us(self, worker: str) -> int | None:
+        """Return for how long from now on a worker's lease is sure to hold."""
+        return self._leases.left_us(worker)
 
     async def register(self, worker: WorkerInfo) -> None:
         """Begin a worker's lease; from then on the heart prolongs it."""

@@ -13,6 +13,7 @@ from betimes.stores.postgres.failures import translated
 from betimes.stores.postgres.opening import SCHEMA_VERSION, names_in, read_strategy, schema_version
 from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.target import Target
+from betimes.stores.postgres.watchman import watched
 from betimes.stores.postgres.wire import Wire
 from betimes.stores.relational.statements import statement
 
@@ -27,8 +28,9 @@ def survey(target: Target, *, monotonic: Callable[[], float]) -> Vitals:
     except BetimesError as error:
         return _troubled(vitals, error)
     try:
-        wire.begin(for_looking=True)
-        return _inside(PostgresSql(wire, is_looking=True), target, vitals)
+        with watched(wire):
+            wire.begin(for_looking=True)
+            return _inside(PostgresSql(wire, is_looking=True), target, vitals)
     except psycopg.Error as error:
         return _troubled(vitals, translated(error, target.shown))
     finally:

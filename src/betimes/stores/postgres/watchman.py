@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 DEADLINE_S = 20.0
-"""The longest that one statement may take; the heart has its own, so that no lease is lost by waiting."""
+"""The longest that one statement may take, where nothing presses."""
 LOOKS_PER_DEADLINE = 10
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 
 class Watched(Protocol):
@@ -21,16 +23,23 @@ class Watched(Protocol):
         """Have what is on its way fail at once."""
 
 
+class Timed(Watched, Protocol):
+    """What knows itself how long it may wait."""
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest that it may wait, in seconds, at present."""
+
+
 class Watchman:
     """A thread that looks at sessions now and then.
 
     Args:
-        watched: the sessions, each with how long it may wait, in seconds.
+        watched: the sessions.
     """
 
-    def __init__(self, watched: Sequence[tuple[Watched, float]]) -> None:
+    def __init__(self, watched: Sequence[Timed]) -> None:
         self._watched = watched
-        self._pause_s = min(deadline_s for _, deadline_s in watched) / LOOKS_PER_DEADLINE
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="betimes-postgres-watchman", daemon=True)
 
@@ -42,12 +51,37 @@ class Watchman:
         """Stop watching."""
         self._is_over.set()
 
-    def look(self) -> None:
-        """Cut off those that have waited for too long."""
-        for session, deadline_s in self._watched:
+    def look(self) -> float:
+        """Cut off those that have waited for too long; return how long to wait until the next look."""
+        shortest_s = DEADLINE_S
+        for session in self._watched:
+            deadline_s = session.deadline_s
+            shortest_s = min(shortest_s, deadline_s)
             if session.waits_for() > deadline_s:
                 session.cut()
+        return min(max(shortest_s / LOOKS_PER_DEADLINE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
 
     def _watch(self) -> None:
-        while not self._is_over.wait(self._pause_s):
-            self.look()
+        while not self._is_over.wait(self.look()):
+            pass
+
+
+class _WithDeadline:
+    """Something watched by the usual deadline."""
+
+    deadline_s = DEADLINE_S
+
+    def __init__(self, watched: Watched) -> None:
+        self.waits_for = watched.waits_for
+        self.cut = watched.cut
+
+
+@contextmanager
+def watched(wire: Watched) -> Iterator[None]:
+    """Have one connection watched by the usual deadline, for as long as the block takes."""
+    watchman = Watchman([_WithDeadline(wire)])
+    watchman.begin()
+    try:
+        yield
+    finally:
+        watchman.end()

@@ -8,9 +8,11 @@ then gets an error at once, whatever the server's own timeouts say.
 from __future__ import annotations
 
 import os
+import select
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -29,6 +31,9 @@ BY_INDEX = "SET LOCAL enable_seqscan TO off; SET LOCAL enable_bitmapscan TO off;
 """Statements go by indexes and in their order, also while the server has no statistics, or has them of a time
 when a table was empty: to read a whole table, or to sort all that waits, takes a thousand times as long."""
 
+SETTLE_S = 10.0
+"""How long to wait for the first answer on a new connection."""
+
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
@@ -38,6 +43,7 @@ class Wire:
     Args:
         target: where to.
         monotonic: seconds on a clock that never jumps.
+        patience_s: how long to wait for a server that does not answer at all; None: as the target says.
 
     Attributes:
         is_pooled: whether a pooler stands between: then nothing of a session outlives its transaction.
@@ -47,17 +53,23 @@ class Wire:
         ConfigurationError: who answers does not let us in.
     """
 
-    def __init__(self, target: Target, *, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, target: Target, *, monotonic: Callable[[], float], patience_s: float | None = None
+    ) -> None:
         self._monotonic = monotonic
+        parameters = dict(target.parameters)
+        if patience_s is not None:
+            parameters["connect_timeout"] = str(max(1, round(patience_s)))
         self._waits_since: float | None = None
         try:
             self._conn = psycopg.connect(
                 autocommit=True,
                 cursor_factory=psycopg.RawCursor,
                 prepare_threshold=None,
-                **target.parameters,  # type: ignore[arg-type]
+                **parameters,  # type: ignore[arg-type]
             )
-            self._settle(target)
+            with self._within(SETTLE_S if patience_s is None else patience_s):
+                self._settle(target)
         except psycopg.Error as error:
             raise translated(error, target.shown) from error
 
@@ -86,6 +98,15 @@ class Wire:
     def is_usable(self) -> bool:
         """Whether it has not been lost."""
         return not self._conn.closed
+
+    def has_hung_up(self) -> bool:
+        """Say whether the server has closed an idle connection: also one that nobody has used since."""
+        try:
+            while not self._conn.closed and _has_words(self._conn.fileno()):
+                self._conn.pgconn.consume_input()
+        except (psycopg.Error, OSError):
+            return True
+        return self._conn.closed
 
     def waits_for(self) -> float:
         """Return for how many seconds it has waited for an answer; 0: it does not. From any thread."""
@@ -130,3 +151,23 @@ class Wire:
         """Close the connection; twice is fine."""
         with suppress(psycopg.Error):
             self._conn.close()
+
+    @contextmanager
+    def _within(self, patience_s: float) -> Iterator[None]:
+        """Have it cut off if this takes longer: nobody else watches a connection that is still new."""
+        timer = threading.Timer(patience_s, self.cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+
+
+def _has_words(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -13,6 +13,7 @@ from betimes.stores.postgres.failures import translated
 from betimes.stores.postgres.session import Session
 from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.target import Target
+from betimes.stores.postgres.watchman import DEADLINE_S
 from betimes.stores.relational.leases import renew
 from betimes.stores.relational.looks import Look
 from betimes.stores.relational.operation import Operation
@@ -21,6 +22,12 @@ from betimes.stores.relational.upkeep import Renewals
 
 T = TypeVar("T")
 
+LEAST_S = 5.0
+"""The shortest deadline of a session that does more than beat: a large batch may take a while."""
+HEART_DEADLINE_S = 5.0
+DEADLINES_PER_LEASE = 4
+"""How long a beat may take at most, and how often that goes into a lease at least."""
+
 
 class Writer(Session[Operation]):
     """Carries out operations, all that have gathered in one transaction.
@@ -28,6 +35,7 @@ class Writer(Session[Operation]):
     Args:
         committer: carries them out.
         tell: called on the loop after commits that subscribers should hear of.
+        renewals: the leases that depend on it; None: none do.
         is_one_by_one: each operation has a transaction of its own.
         target, clock, name: as for any session.
     """
@@ -40,13 +48,20 @@ class Writer(Session[Operation]):
         tell: Callable[[Collection[Hint]], None],
         clock: Clock,
         name: str,
+        renewals: Renewals | None = None,
         is_one_by_one: bool = False,
     ) -> None:
         super().__init__(target, clock=clock, name=name)
         self._committer = committer
         self._tell = tell
+        self._renewals = renewals
         self._is_one_by_one = is_one_by_one
         self._under_way = 0
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest that it waits for an answer: if leases depend on it, not much longer than they last."""
+        return _deadline_s(self._renewals)
 
     async def call(self, operation: Operation) -> Any:
         """Carry an operation out in its turn and return its answer, or raise its error."""
@@ -88,31 +103,80 @@ class Writer(Session[Operation]):
 
 
 class Heart(Writer):
-    """Prolongs leases by its own timer, so that neither a blocked loop nor a long call costs any."""
+    """Prolongs leases by its own timer, so that neither a blocked loop nor a long call costs any.
 
-    def __init__(self, target: Target, committer: Committer, renewals: Renewals, *, clock: Clock) -> None:
-        super().__init__(target, committer, tell=_tell_nobody, clock=clock, name="heart")
-        self._renewals = renewals
+    A beat that fails is tried again soon, on a new connection if need be: several times in what is left of a
+    lease, whatever the network does to one of them.
+
+    Args:
+        tell: called on the loop when a lease has been ended by others.
+        renewals: the leases.
+        target, committer, clock: as for any writer.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        committer: Committer,
+        renewals: Renewals,
+        *,
+        tell: Callable[[Collection[Hint]], None],
+        clock: Clock,
+    ) -> None:
+        super().__init__(target, committer, tell=tell, clock=clock, name="heart")
+        self._leases = renewals
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest that a beat may take: a part of the shortest lease, so that another has time, too."""
+        shortest_us = self._leases.shortest_us
+        if shortest_us is None:
+            return HEART_DEADLINE_S
+        return min(HEART_DEADLINE_S, shortest_us / 1_000_000 / DEADLINES_PER_LEASE)
+
+    def _connect_patience_s(self) -> float | None:
+        return self.deadline_s
 
     def _pause_s(self) -> float | None:
-        pause_us = self._renewals.next_due_in_us()
+        pause_us = self._leases.next_due_in_us()
         return None if pause_us is None else pause_us / 1_000_000
 
     def _keep_up(self) -> None:
-        due = self._renewals.due()
-        if due:
-            self._carry_out([Operation(lambda turn: [renew(turn, worker) for worker in due])])
+        due = self._leases.due()
+        if not due:
+            return
+        since = self._leases.now()
+        beat = Operation(lambda turn: [worker for worker in due if renew(turn, worker)])
+        self._carry_out([beat])
+        if beat.error is not None:
+            self._leases.failed(due)
+            return
+        self._leases.confirm(beat.value, since=since)
+        if len(beat.value) < len(due):
+            self._post(self._tell, {Hint.CANCEL})  # have the worker itself look, and let go of what it runs
 
 
 class Reader(Session[tuple[Callable[[Look], Any], "asyncio.Future[Any]"]]):
     """Looks, each time on a snapshot of its own."""
 
     def __init__(
-        self, target: Target, specs: Specs, *, clock: Clock, time: Callable[[Micros], Micros]
+        self,
+        target: Target,
+        specs: Specs,
+        renewals: Renewals,
+        *,
+        clock: Clock,
+        time: Callable[[Micros], Micros],
     ) -> None:
         super().__init__(target, clock=clock, name="reader")
         self._specs = specs
+        self._renewals = renewals
         self._time = time
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest that it waits for an answer: workers look, too, and should not wait for long."""
+        return _deadline_s(self._renewals)
 
     async def call(self, look: Callable[[Look], T]) -> T:
         """Return what the look sees."""
@@ -139,8 +203,9 @@ class Reader(Session[tuple[Callable[[Look], Any], "asyncio.Future[Any]"]]):
             wire.rollback()
 
 
-def _tell_nobody(_hints: Collection[Hint]) -> None:
-    pass
+def _deadline_s(renewals: Renewals | None) -> float:
+    shortest_us = None if renewals is None else renewals.shortest_us
+    return DEADLINE_S if shortest_us is None else min(DEADLINE_S, max(LEAST_S, shortest_us / 1_000_000))
 
 
 def _resolve(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:

@@ -168,9 +168,10 @@ class RelationalStore(Store):
     async def register(self, worker: WorkerInfo) -> None:
         """Begin a worker's lease; from then on the writer's timer prolongs it."""
         renewals = self._renewals
+        since = renewals.now()
         await self._write(
             lambda turn: leases.register(turn, worker),
-            finish=lambda _: renewals.begin(worker.id, worker.lease_us),
+            finish=lambda _: renewals.begin(worker.id, worker.lease_us, since=since),
         )
 
     async def retire(self, worker: str) -> Sequence[JobEvent]:
@@ -186,10 +187,11 @@ class RelationalStore(Store):
     async def beat(self, worker: str, held: Mapping[int, int], running: Mapping[int, int]) -> Beat:
         """Renew a lease and compare what its worker thinks it holds."""
         renewals = self._renewals
+        since = renewals.now()
 
         def finish(beat: Beat) -> Beat:
             if beat.is_alive:
-                renewals.beaten(worker)
+                renewals.beaten(worker, since=since)
             else:
                 renewals.end(worker)
             return beat

@@ -3,46 +3,99 @@
 The timer belongs to the writer's thread, so that code which blocks the event loop loses no lease. It goes
 by `beat`: a worker that has not beaten for longer than `max_stall_us` is left to lose its lease, on
 purpose.
+
+A lease is *confirmed* when the transaction that prolonged it is known to be committed, and it counts from
+before that was sent: so what is thought here to be left of it is never more than what others see.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from random import Random
 
 from betimes.core.job import Micros
 from betimes.ports import Clock
 
 RENEWALS_PER_LEASE = 3
+RETRIES_PER_LEASE = 15
+"""So often a lease is tried to be prolonged again, at least, when that has failed."""
 
 
 @dataclass(slots=True)
 class _Renewal:
-    """When a worker last beat, and when its lease is to be prolonged next (mutable: both move on)."""
+    """When a worker last beat, since when its lease is confirmed, and when it is to be prolonged next.
+
+    Mutable: all of them move on.
+    """
 
     lease_us: int
     beaten_at: int
+    confirmed_at: int
     due_at: int
 
 
 class Renewals:
-    """The workers whose leases this process prolongs."""
+    """The workers whose leases this process prolongs.
 
-    def __init__(self, *, clock: Clock, max_stall_us: int) -> None:
+    Args:
+        clock: its boot time is what leases are measured by here.
+        max_stall_us: a worker that has not beaten for so long is left to lose its lease.
+        rng: for jitter between retries; None: they come as soon as they may.
+    """
+
+    def __init__(self, *, clock: Clock, max_stall_us: int, rng: Random | None = None) -> None:
         self._clock = clock
         self._max_stall_us = max_stall_us
+        self._rng = rng
         self._workers: dict[str, _Renewal] = {}
 
-    def begin(self, worker: str, lease_us: int) -> None:
-        """Prolong this worker's lease from now on."""
-        now = self._clock.boottime()
-        self._workers[worker] = _Renewal(lease_us, now, now + lease_us // RENEWALS_PER_LEASE)
+    def now(self) -> int:
+        """Return the time by which leases are measured here; it is looked up before a beat is sent."""
+        return self._clock.boottime()
 
-    def beaten(self, worker: str) -> None:
-        """Note that a worker lives, and has just prolonged its own lease."""
+    def begin(self, worker: str, lease_us: int, *, since: int | None = None) -> None:
+        """Prolong this worker's lease from now on; it is confirmed, as of `since` (None: now)."""
+        now = self._clock.boottime()
+        since = now if since is None else since
+        self._workers[worker] = _Renewal(lease_us, now, since, now + lease_us // RENEWALS_PER_LEASE)
+
+    def beaten(self, worker: str, *, since: int | None = None) -> None:
+        """Note that a worker lives, and has prolonged its own lease, as of `since` (None: now)."""
         renewal = self._workers.get(worker)
         if renewal is not None:
             renewal.beaten_at = self._clock.boottime()
-            renewal.due_at = renewal.beaten_at + renewal.lease_us // RENEWALS_PER_LEASE
+            self.confirm([worker], since=renewal.beaten_at if since is None else since)
+
+    def confirm(self, workers: Collection[str], *, since: int) -> None:
+        """Note that leases have been prolonged, which was asked for at `since`."""
+        now = self._clock.boottime()
+        for worker in workers:
+            renewal = self._workers.get(worker)
+            if renewal is not None:
+                renewal.confirmed_at = max(renewal.confirmed_at, since)
+                renewal.due_at = now + renewal.lease_us // RENEWALS_PER_LEASE
+
+    def failed(self, workers: Collection[str]) -> None:
+        """Note that leases could not be prolonged, so that it is tried again soon."""
+        now = self._clock.boottime()
+        share = 1.0 if self._rng is None else self._rng.uniform(0.5, 1.0)
+        for worker in workers:
+            renewal = self._workers.get(worker)
+            if renewal is not None:
+                renewal.due_at = now + round(share * renewal.lease_us / RETRIES_PER_LEASE)
+
+    def left_us(self, worker: str) -> int:
+        """Return for how long from now on a lease is sure to hold; 0: it may be over."""
+        renewal = self._workers.get(worker)
+        if renewal is None:
+            return 0
+        return max(0, renewal.confirmed_at + renewal.lease_us - self._clock.boottime())
+
+    @property
+    def shortest_us(self) -> int | None:
+        """The shortest of the leases; None: there is none."""
+        return min((renewal.lease_us for renewal in list(self._workers.values())), default=None)
 
     def end(self, worker: str) -> None:
         """Leave this worker's lease alone."""
