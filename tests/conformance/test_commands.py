@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import processes
 
 from betimes.core.command import CommandLine, CommandResult
 from betimes.core.events import Succeeded
@@ -37,22 +37,14 @@ def shell(text: str, *args: str, **options: Any) -> CommandLine:
     return line("/bin/sh", "-c", text, "probe", *args, **options)
 
 
-def processes() -> dict[int, tuple[int, str]]:
-    """Every process with its parent and its command line, but for `ps` itself."""
-    with subprocess.Popen(["ps", "-axo", "pid=,ppid=,args="], stdout=subprocess.PIPE, text=True) as ps:
-        assert ps.stdout is not None
-        rows = [each.split(None, 2) for each in ps.stdout]
-    return {int(row[0]): (int(row[1]), row[2]) for row in rows if len(row) == 3 and int(row[0]) != ps.pid}
-
-
 def children() -> set[int]:
     """The children of this process, zombies included."""
-    return {pid for pid, (parent, _) in processes().items() if parent == os.getpid()}
+    return {each.pid for each in processes() if each.parent == os.getpid()}
 
 
 def running(mark: str) -> list[int]:
     """The processes whose command line has this mark."""
-    return [pid for pid, (_, args) in processes().items() if mark in args]
+    return [each.pid for each in processes() if mark in each.command]
 
 
 def gone(mark: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import is_running
 
 from betimes import (
     CancelAnswer,
@@ -162,8 +163,7 @@ def test_stop_gives_back_what_does_not_end_in_time_and_leaves_nothing_running(tm
         async with scheduler.client():
             assert {await job.status() for job in jobs} == {JobStatus.READY}
         for pid in pids:
-            done = await asyncio.create_subprocess_exec("ps", "-p", pid, stdout=asyncio.subprocess.DEVNULL)
-            assert await done.wait() == 1, f"{pid} still runs"
+            assert not is_running(int(pid)), f"{pid} still runs"
 
     asyncio.run(main())
 

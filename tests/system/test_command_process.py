@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.processes import processes
 
 SOURCE = Path(__file__).parents[2] / "src"
 WAIT_S = 40
@@ -60,8 +61,11 @@ asyncio.run(churn() if what == "churn" else hold())
 
 def running(mark: str) -> list[str]:
     """The processes whose command line has this mark, but for the program itself."""
-    listed = subprocess.run(["ps", "-axo", "pid=,args="], check=True, capture_output=True, text=True)
-    return [row for row in listed.stdout.splitlines() if mark in row and "program.py" not in row]
+    return [
+        f"{each.pid} {each.command}"
+        for each in processes()
+        if mark in each.command and "program.py" not in each.command
+    ]
 
 
 def gone(mark: str) -> None:

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from tests.postgres import server as servers
 from tests.postgres.server import NoServer, Server, all_programs, fresh_schema, server_account, start_server
+from tests.processes import is_running
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 30.0
@@ -32,13 +33,6 @@ def until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < give_up, "it did not come to pass"
         time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    """Whether it is there and no zombie, which waits for who may never ask for it."""
-    with subprocess.Popen(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, text=True) as ps:
-        assert ps.stdout is not None
-        return ps.stdout.read().strip()[:1] not in {"", "Z"}
 
 
 def ask(url: str, question: str) -> object:
