@@ -15,11 +15,12 @@ from betimes.cli.output import Column, json_option, show_json, show_record, show
 from betimes.cli.progress import bar
 from betimes.cli.values import DURATION
 from betimes.core.durations import from_us
+from betimes.core.wording import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from betimes.core.vitals import Vitals
+    from betimes.core.vitals import ServerVitals, Vitals
     from betimes.scheduler import Scheduler
 
 STEP = 1000
@@ -46,13 +47,27 @@ def status(*, app: str | None, url: str | None, full: bool, as_json: bool) -> No
     if as_json:
         show_json({"store": _readable(vitals), "jobs": jobs})
     else:
-        show_record(vitals, leave_out=("file", "latest"))
+        show_record(vitals, leave_out=("file", "server", "latest"))
         if vitals.file is not None:
             show_record(vitals.file, leave_out=("mode",))
             click.echo(f"permissions      {vitals.file.mode:o}")
+        if vitals.server is not None:
+            _show_server(vitals.server)
         _show_counts(jobs or {})
     if vitals.trouble is not None:
         raise _unusable(vitals)
+
+
+def _show_server(server: ServerVitals) -> None:
+    show_record(server, leave_out=("tables", "horizon", "clock_ahead_us", "lacks"))
+    click.echo()
+    columns = [
+        Column("table", lambda each: each.name),
+        Column("live rows", lambda each: f"{each.live:,}"),
+        Column("dead rows", lambda each: f"{each.dead:,}"),
+        Column("size", lambda each: sized(each.size)),
+    ]
+    show_table(server.tables, columns, as_json=False, empty="no tables")
 
 
 def _readable(vitals: Vitals) -> dict[str, object]:
@@ -104,44 +119,93 @@ def _number(name: str, row: tuple[str, dict[str, int]]) -> int:
 def migrate(*, app: str | None, url: str | None, plan: bool, as_json: bool) -> None:
     """Carry the store over to the schema of this version of Betimes; an empty one gets it.
 
-    Every scheduler does so when it opens the store; this does it by itself, at a time of your choice.
+    Every scheduler does so when it opens a file; this does it by itself, at a time of your choice. On
+    PostgreSQL nobody else does it: run it as the owner of the schema, before the first worker of the new
+    version starts. All steps are one transaction.
     """
     scheduler = target(app, url)
     vitals = _vitals(scheduler)
-    file = vitals.file
     if vitals.trouble is not None and vitals.trouble.value != "missing":
         raise _unusable(vitals)
-    found, newest = (0, _newest()) if file is None else (file.schema or 0, file.newest_schema)
-    if not plan and found != newest:
-        as_client(scheduler, _nothing, may_make=True)
+    is_missing = vitals.trouble is not None and vitals.server is None
+    found, newest = (0, _newest()) if is_missing else (vitals.schema or 0, vitals.newest_schema)
+    if not plan and found < newest:
+        _carry_over(scheduler)
+    steps = [(number, title) for number, title, _ in _steps(vitals.kind) if number > found]
     if as_json:
-        show_json({"place": vitals.place, "from": found, "to": newest, "done": not plan or found == newest})
-    elif found == newest:
-        click.echo(f"{vitals.place} has schema version {newest} already: nothing to do")
+        shown = {"place": vitals.place, "from": found, "to": newest, "done": not plan or found >= newest}
+        show_json(shown | {"steps": [{"version": number, "title": title} for number, title in steps]})
+    elif found >= newest:
+        click.echo(f"{vitals.place} has schema version {found} already: nothing to do")
     else:
         verb = "would go" if plan else "went"
         click.echo(f"{vitals.place} {verb} from schema version {found} to {newest}")
+        for number, title in steps:
+            click.echo(f"  {number}: {title}")
+        if plan:
+            click.echo(f"betimes db sql --from {found} prints the SQL; --roles, the grants on PostgreSQL")
+
+
+def _carry_over(scheduler: Scheduler) -> None:
+    import asyncio  # noqa: PLC0415 - as above
+
+    carry_over = getattr(scheduler._store, "migrate", None)  # noqa: SLF001 - as above
+    if carry_over is not None:
+        asyncio.run(carry_over())
+    as_client(scheduler, _nothing, may_make=True)
 
 
 async def _nothing(_scheduler: Scheduler) -> None:
-    """Do nothing: opening the store has done it."""
+    """Do nothing: opening the store has done it, or has settled its strategy."""
 
 
 def _newest() -> int:
-    from betimes.stores.sqlite.statements import migrations  # noqa: PLC0415 - `--help` does without
+    return _steps("sqlite")[-1][0]
 
-    return migrations()[-1][0]
+
+def _steps(kind: str) -> list[tuple[int, str, str]]:
+    """Return the steps of a kind of store: the version that each leads to, its title, and its text."""
+    if kind == "postgres":
+        from betimes.stores.postgres.opening import migrations  # noqa: PLC0415 - `--help` does without
+    else:
+        from betimes.stores.sqlite.statements import migrations  # noqa: PLC0415 - as above
+    return [(number, text.partition("\n")[0].lstrip("- ").rstrip("."), text) for number, text in migrations()]
 
 
 @db.command()
+@_of_store
 @click.option("--from", "start", type=click.IntRange(0), default=0, metavar="N", help="Only steps after N.")
-def sql(*, start: int) -> None:
-    """Print the SQL of the schema, step by step, for whoever wants to read it first."""
-    from betimes.stores.sqlite.statements import migrations  # noqa: PLC0415 - `--help` does without
+@click.option("--roles", is_flag=True, help="The roles and their rights instead; on PostgreSQL.")
+def sql(*, app: str | None, url: str | None, start: int, roles: bool) -> None:
+    """Print the SQL of the schema, step by step, for whoever wants to read it first.
 
-    for number, text in migrations():
-        if number > start:
-            click.echo(f"-- schema version {number}\n{text.rstrip()}\n")
+    It is that of the store which APP or --url names; of a file, where none is named. Nothing is opened.
+    """
+    schema = _schema_name(app, url)
+    if roles:
+        if schema is None:
+            raise Failure("a file has no roles: name a store on PostgreSQL, by --url", Exit.SETTINGS)
+        from betimes.stores.postgres.roles import grants  # noqa: PLC0415 - `--help` does without
+
+        click.echo(grants(schema))
+        return
+    steps = [each for each in _steps("sqlite" if schema is None else "postgres") if each[0] > start]
+    if schema is not None and steps:
+        click.echo("-- To be run by the owner of the schema, as `betimes db migrate` does.\nBEGIN;")
+        click.echo(f"CREATE SCHEMA IF NOT EXISTS {schema};\nSET LOCAL search_path TO {schema}, pg_temp;\n")
+    for number, _, text in steps:
+        click.echo(f"-- schema version {number}\n{text.rstrip()}\n")
+        if schema is not None:
+            click.echo(f"UPDATE betimes_meta SET value = '{number}' WHERE name = 'schema_version';\n")  # noqa: S608 - it is printed
+    if schema is not None and steps:
+        click.echo("COMMIT;")
+
+
+def _schema_name(app: str | None, url: str | None) -> str | None:
+    """Return the name of the store's schema on PostgreSQL; None: it is a file, or none is named."""
+    store = target(app, url)._store if app or url else None  # noqa: SLF001 - as above
+    name = getattr(store, "schema", None)
+    return name if isinstance(name, str) else None
 
 
 @db.command()
@@ -190,7 +254,11 @@ def backup(*, places: tuple[str, ...], app: str | None, url: str | None, as_json
     app, copy = places[0] if len(places) > 1 else app, Path(places[-1])
     store = target(app, url)._store  # noqa: SLF001 - as above
     if not isinstance(store, SqliteStore):
-        raise Failure("only a store in a file is copied so; use the tools of your database", Exit.SETTINGS)
+        raise Failure(
+            "only a store in a file is copied so; on PostgreSQL use pg_dump, which may run while workers do: "
+            f"pg_dump --schema={getattr(store, 'schema', 'betimes')} --format=custom --file={copy} DATABASE",
+            Exit.SETTINGS,
+        )
     with bar("backup", 0) as advance:
         done = 0
 

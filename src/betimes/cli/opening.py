@@ -158,16 +158,18 @@ async def _refuse_what_opening_would_change(scheduler: Scheduler) -> None:
     from betimes.core.vitals import Trouble  # noqa: PLC0415 - as above
 
     vitals = await scheduler._store.vitals()  # noqa: SLF001 - as above
-    file = vitals.file
     if vitals.trouble is Trouble.MISSING:
         problem = vitals.problem
-    elif vitals.trouble is None and file is not None and file.schema == 0:
+    elif vitals.trouble is None and vitals.schema == 0:
         problem = f"{vitals.place} holds no store"
-    elif vitals.trouble is None and file is not None and file.schema != file.newest_schema:
+    elif vitals.trouble is None and vitals.schema is not None and not vitals.can_be_looked_at:
         # Opening would carry it over, which is not for whoever only looks: older workers could not come back.
+        way = "run betimes db migrate" + (
+            ", or start a worker of this version, first" if vitals.file else " first, as the schema's owner"
+        )
         raise Failure(
-            f"{vitals.place} has schema version {file.schema}, and this Betimes uses version "
-            f"{file.newest_schema}: run betimes db migrate, or start a worker of this version, first",
+            f"{vitals.place} has schema version {vitals.schema}, and this Betimes uses version "
+            f"{vitals.newest_schema}: {way}",
             Exit.SCHEMA,
         )
     else:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from betimes.core.checkup_file import FILE_CHECKS
 from betimes.core.checkup_here import HERE_CHECKS
+from betimes.core.checkup_server import SERVER_CHECKS
 from betimes.core.checkup_work import WORK_CHECKS
 from betimes.core.durations import from_us
 from betimes.core.facts import Facts
@@ -25,6 +26,7 @@ def checkup(facts: Facts) -> Checkup:
     findings = [finding for check in CHECKS for finding in check(facts)]
     vitals = facts.vitals
     where = f"{vitals.kind} {vitals.place}" if vitals.place else f"the {vitals.kind} store"
+    where = vitals.place if vitals.kind == "postgres" else where
     return Checkup(
         at=from_us(facts.now),
         store=where,
@@ -78,5 +80,13 @@ def clock(facts: Facts) -> Iterable[Finding]:
         yield Finding(code=FindingCode.CLOCK, severity=Severity.OK, text=f"The clock shows {shown}.")
 
 
-CHECKS: tuple[Check, ...] = (*FILE_CHECKS, python, zone_data, clock, *WORK_CHECKS, *HERE_CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *FILE_CHECKS,
+    *SERVER_CHECKS,
+    python,
+    zone_data,
+    clock,
+    *WORK_CHECKS,
+    *HERE_CHECKS,
+)
 """What is looked at, in the order in which findings of the same severity are shown."""

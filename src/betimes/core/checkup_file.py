@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from betimes.core.checkup_server import SERVER_REMEDIES
 from betimes.core.facts import Facts
 from betimes.core.finding import Finding, FindingCode, Severity
 from betimes.core.vitals import FileVitals, Trouble
@@ -39,6 +40,8 @@ def store(facts: Facts) -> Iterable[Finding]:
     vitals = facts.vitals
     if vitals.trouble is not None:
         severity, remedy = _TROUBLES[vitals.trouble]
+        if vitals.kind == "postgres":
+            remedy = SERVER_REMEDIES.get(vitals.trouble, remedy)
         yield Finding(code=FindingCode.STORE, severity=severity, text=f"{vitals.problem}.", remedy=remedy)
     elif vitals.file is not None:
         text = f"Jobs are kept in {vitals.place} ({sized(vitals.file.size)})."
@@ -93,21 +96,25 @@ def _journal(file: FileVitals) -> Finding:
 
 def schema(facts: Facts) -> Iterable[Finding]:
     """Compare the schema with the one that is known here."""
-    file = facts.vitals.file
-    if file is None or not file.schema or facts.vitals.trouble is not None:
+    vitals = facts.vitals
+    if not vitals.schema or vitals.trouble is not None:
         return
-    if file.schema == file.newest_schema:
-        yield Finding(
-            code=FindingCode.SCHEMA, severity=Severity.OK, text=f"The schema is version {file.schema}."
-        )
+    if vitals.schema == vitals.newest_schema:
+        text = f"The schema is version {vitals.schema}."
+        yield Finding(code=FindingCode.SCHEMA, severity=Severity.OK, text=text)
         return
-    yield Finding(
-        code=FindingCode.SCHEMA,
-        severity=Severity.NOTE,
-        text=f"The schema is version {file.schema}; this Betimes uses version {file.newest_schema}. Its jobs "
-        "were not looked at.",
-        remedy="The first scheduler that opens it carries it over: stop older workers, and make a copy.",
-    )
+    text = f"The schema is version {vitals.schema}; this Betimes uses version {vitals.newest_schema}."
+    if vitals.server is None:
+        severity = Severity.NOTE
+        remedy = "The first scheduler that opens it carries it over: stop older workers, and make a copy."
+    elif vitals.server.is_usable:
+        severity, remedy = Severity.NOTE, "It serves both; go on to the later version of Betimes."
+    else:
+        severity = Severity.ERROR
+        remedy = "Run `betimes db migrate` once, as the owner of the schema; --plan says what it would do."
+    if not vitals.can_be_looked_at:
+        text += " Its jobs were not looked at."
+    yield Finding(code=FindingCode.SCHEMA, severity=severity, text=text, remedy=remedy)
 
 
 def strategy(facts: Facts) -> Iterable[Finding]:

@@ -23,7 +23,7 @@ _UNAVAILABLE: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (
         errors.InsufficientPrivilege,
         "privilege",
-        "does not let this role do that: see `betimes db sql` for its rights",
+        "does not let this role do that: see `betimes db sql --roles` for what it needs",
     ),
 )
 """The word for programs (`StoreUnavailable.why`), and the words for people."""

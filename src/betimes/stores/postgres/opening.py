@@ -1,14 +1,25 @@
-"""Opening the schema: created if it is empty, refused if it is not ours to use."""
+"""Opening the schema: created if it is empty, carried over when asked, refused if it is not ours to use.
+
+Steps from one version to the next first expand, then contract: what a step adds is used by later code only,
+and what nobody uses any more is taken away by a later step. The tables say themselves which is the oldest
+version whose code still works with them (`serves` in `betimes_meta`), so that workers of two versions can run
+side by side; a step that takes something away raises it.
+"""
 
 from __future__ import annotations
 
-from betimes.errors import ConfigurationError, SchemaMismatch
+from dataclasses import dataclass
+
+from psycopg import errors
+
+from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.target import Target
 from betimes.stores.postgres.wire import Wire
 from betimes.stores.relational.statements import migrations_of, statement
 
 NAMES = statement("names")
+MAY_USE_SCHEMA = statement("may_use_schema")
 READ_SCHEMA_VERSION = statement("read_schema_version")
 READ_STRATEGY = statement("read_strategy")
 WRITE_STRATEGY = statement("write_strategy")
@@ -23,7 +34,32 @@ def migrations() -> list[tuple[int, str]]:
     return migrations_of("postgres")
 
 
-SCHEMA_VERSION = len(migrations())
+def newest_version() -> int:
+    """Return the version of the schema that the code here is written for."""
+    return migrations()[-1][0]
+
+
+LOCK_PATIENCE = "10s"
+"""How long a step waits for a table that somebody uses: behind it, everybody else waits for that table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Which schema is there.
+
+    Attributes:
+        version: its version; 0: there is none yet; None: the tables are of another making.
+        serves: the oldest version whose code works with it, too.
+    """
+
+    version: int | None
+    serves: int = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the code here works with it."""
+        newest = newest_version()
+        return self.version == newest or (self.version or 0) > newest >= self.serves > 0
 
 
 def prepare(wire: Wire, target: Target, strategy: str | None) -> None:
@@ -33,18 +69,14 @@ def prepare(wire: Wire, target: Target, strategy: str | None) -> None:
         ConfigurationError: the server is too old, or the store was made with another strategy.
         SchemaMismatch: the schema is of another version, or holds tables of another making.
     """
-    _refuse_old_server(wire, target)
-    wire.begin()
+    refuse_old_server(wire, target)
+    sql = _begin(wire, target)
     try:
-        # Of several that find nothing here, one creates it, and the others find it then.
-        wire.run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"betimes {target.schema}",))
-        sql = PostgresSql(wire)
-        names = names_in(sql, target)
-        if not any(name.startswith("betimes_") for name in names):
-            _create(wire, target)
-        elif "betimes_meta" not in names:
-            raise _of_another_making(target)
-        _refuse_other_version(schema_version(sql), target)
+        found = find_schema(sql, target)
+        if found.version == 0:
+            _step(wire, target, after=0)
+        else:
+            _refuse_other_version(found, target)
         if strategy is not None:
             _agree_on_strategy(sql, target, strategy)
         wire.commit()
@@ -53,15 +85,68 @@ def prepare(wire: Wire, target: Target, strategy: str | None) -> None:
         raise
 
 
-def names_in(sql: PostgresSql, target: Target) -> set[str]:
-    """Return what stands in the schema, whoever made it."""
-    return {name for (name,) in sql.execute(NAMES, (target.schema,)).fetchall()}
+def migrate(wire: Wire, target: Target) -> int:
+    """Carry the schema over to today's version, all steps or none; return the version that was there before.
+
+    Raises:
+        ConfigurationError: the server is too old.
+        SchemaMismatch: the schema is of a later version, or holds tables of another making.
+        psycopg.Error: a step could not be carried out; nothing was changed.
+    """
+    refuse_old_server(wire, target)
+    sql = _begin(wire, target)
+    try:
+        wire.run("SELECT set_config('lock_timeout', $1, true)", (LOCK_PATIENCE,))
+        found = find_schema(sql, target)
+        if found.version is None or found.version > newest_version():
+            _refuse_other_version(found, target)
+        if (before := found.version or 0) < newest_version():
+            _step(wire, target, after=before)
+        wire.commit()
+    except BaseException:
+        wire.rollback()
+        raise
+    return before
 
 
-def schema_version(sql: PostgresSql) -> int | None:
-    """Return the version of the schema; None: it does not say."""
-    row = sql.execute(READ_SCHEMA_VERSION).fetchone()
-    return None if row is None else row[0]
+def find_schema(sql: PostgresSql, target: Target) -> Found:
+    """Say which schema is there.
+
+    Raises:
+        StoreUnavailable: the role may not use it.
+    """
+    names = {name for (name,) in sql.execute(NAMES, (target.schema,)).fetchall()}
+    if not any(name.startswith("betimes_") for name in names):
+        return Found(version=0)
+    if "betimes_meta" not in names:
+        return Found(version=None)
+    if not sql.execute(MAY_USE_SCHEMA, (target.schema,)).fetchone()[0]:  # else: as if it were not there
+        raise StoreUnavailable(
+            f"{target.shown} does not let this role use that schema: see `betimes db sql --roles` for what "
+            "it needs",
+            why="privilege",
+        )
+    meta = dict(sql.execute(READ_SCHEMA_VERSION).fetchall())
+    version = meta.get("schema_version")
+    return Found(version=version, serves=meta.get("serves") or version or 0)
+
+
+def _begin(wire: Wire, target: Target) -> PostgresSql:
+    """Begin a transaction in which nobody else makes or changes the schema."""
+    wire.begin()
+    # Of several that find nothing here, one creates it, and the others find it then.
+    wire.run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"betimes {target.schema}",))
+    return PostgresSql(wire)
+
+
+def _step(wire: Wire, target: Target, *, after: int) -> None:
+    """Carry out the steps behind a version."""
+    if after == 0:
+        wire.run(f"CREATE SCHEMA IF NOT EXISTS {target.schema}")
+    for number, text in migrations():
+        if number > after:
+            wire.run(text)
+            wire.run("UPDATE betimes_meta SET value = $1 WHERE name = 'schema_version'", (str(number),))
 
 
 def read_strategy(sql: PostgresSql) -> str | None:
@@ -70,7 +155,12 @@ def read_strategy(sql: PostgresSql) -> str | None:
     return None if row is None else row[0]
 
 
-def _refuse_old_server(wire: Wire, target: Target) -> None:
+def refuse_old_server(wire: Wire, target: Target) -> None:
+    """Refuse a server that cannot do what is needed.
+
+    Raises:
+        ConfigurationError: it is too old.
+    """
     version = wire.conn.info.server_version
     if version < OLDEST_SERVER:
         raise ConfigurationError(
@@ -79,37 +169,26 @@ def _refuse_old_server(wire: Wire, target: Target) -> None:
         )
 
 
-def _create(wire: Wire, target: Target) -> None:
-    wire.run(f"CREATE SCHEMA IF NOT EXISTS {target.schema}")
-    for _, text in migrations():
-        wire.run(text)
-
-
-def _of_another_making(target: Target) -> SchemaMismatch:
-    return SchemaMismatch(
-        f"{target.shown} has tables named betimes_* of another making; use another schema; nothing was "
-        "changed",
-        expected=SCHEMA_VERSION,
+def _refuse_other_version(found: Found, target: Target) -> None:
+    newest = newest_version()
+    if found.is_usable:
+        return
+    if found.version is None:
+        raise SchemaMismatch(
+            f"{target.shown} has tables named betimes_* of another making; use another schema; nothing was "
+            "changed",
+            expected=newest,
+        )
+    what = (
+        "needs {}. Nothing was changed; run `betimes db migrate` once, as the owner of the schema"
+        if found.version < newest
+        else "knows up to {}. Nothing was changed; use the version of betimes that made it, or a later one"
+    ).format(newest)
+    raise SchemaMismatch(
+        f"{target.shown} has schema version {found.version}; this version of betimes {what}",
+        found=found.version,
+        expected=newest,
     )
-
-
-def _refuse_other_version(found: int | None, target: Target) -> None:
-    if found is None:
-        raise _of_another_making(target)
-    if found > SCHEMA_VERSION:
-        raise SchemaMismatch(
-            f"{target.shown} has schema version {found}; this version of betimes knows up to "
-            f"{SCHEMA_VERSION}. Nothing was changed; use the version of betimes that made it, or a later one",
-            found=found,
-            expected=SCHEMA_VERSION,
-        )
-    if found < SCHEMA_VERSION:
-        raise SchemaMismatch(
-            f"{target.shown} has schema version {found}; this version of betimes needs {SCHEMA_VERSION}. "
-            "Nothing was changed; run `betimes db migrate` once, as the owner of the schema",
-            found=found,
-            expected=SCHEMA_VERSION,
-        )
 
 
 def _agree_on_strategy(sql: PostgresSql, target: Target, strategy: str) -> None:
@@ -121,4 +200,10 @@ def _agree_on_strategy(sql: PostgresSql, target: Target, strategy: str) -> None:
             f"{target.shown} holds jobs ordered by strategy {stored!r} and was opened with {strategy!r}; "
             "open it with the same strategy, order its jobs anew by `rekey`, or use another schema"
         )
-    sql.execute(WRITE_STRATEGY, (strategy,))
+    try:
+        sql.execute(WRITE_STRATEGY, (strategy,))
+    except errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"{target.shown} has no strategy yet, and this role may not settle it: start a worker first, or "
+            "run `betimes db migrate APP` as the owner"
+        ) from error

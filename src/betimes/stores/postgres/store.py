@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+import psycopg
+
 from betimes.clock import new_rng
 from betimes.core.job import Job, Micros
 from betimes.core.limits import GateView
@@ -21,10 +23,13 @@ from betimes.core.queue_view import QueueView
 from betimes.core.vitals import Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
 from betimes.ports import Clock, Hint, WorkerInfo
+from betimes.stores.postgres.failures import translated
+from betimes.stores.postgres.opening import migrate
 from betimes.stores.postgres.sessions import Sessions
 from betimes.stores.postgres.store_time import StoreTime
 from betimes.stores.postgres.survey import survey
 from betimes.stores.postgres.target import target_of
+from betimes.stores.postgres.wire import Wire
 from betimes.stores.relational.looks import Look
 from betimes.stores.relational.operation import Operation
 from betimes.stores.relational.rows import Specs
@@ -88,6 +93,7 @@ class PostgresStore(RelationalStore):
         self._subscribers: list[Callable[[Hint], None]] = []
         self._sessions: Sessions | None = None
         self._pid = 0
+        self._only_looks = False
 
     async def open(self, *, strategy: str | None) -> None:
         """Open the schema, creating what an empty one needs."""
@@ -99,33 +105,44 @@ class PostgresStore(RelationalStore):
         await sessions.open(strategy)
         self._pid = os.getpid()
         self._sessions = sessions
+        self._only_looks = False
 
     # what is looked up where jobs with gates wait: first, what others have left to be put in order is
 
     async def ahead(self, job: Job, *, most: int = 1000) -> int:
         """Count the claimable jobs of the same queue and lane that go before this one."""
-        await self._write(put_in_order)
+        await self._put_in_order()
         return await super().ahead(job, most=most)
 
     async def queue(self, name: str) -> QueueView:
         """Show what stands first in a queue, and what is kept back."""
-        await self._write(put_in_order)
+        await self._put_in_order()
         return await super().queue(name)
 
     async def oldest_due(self) -> dict[str, Micros]:
         """Return since when the oldest claimable job has been due, by queue."""
-        await self._write(put_in_order)
+        await self._put_in_order()
         return await super().oldest_due()
 
     async def gates(self, keys: Sequence[str], *, most: int = 100) -> list[GateView]:
         """Show these gates, with the first holders and waiters."""
-        await self._write(put_in_order)
+        await self._put_in_order()
         return await super().gates(keys, most=most)
 
     async def gates_under(self, rule: str | None, *, limit: int = 1000) -> list[GateView]:
         """Show the gates of a rule that are in use."""
-        await self._write(put_in_order)
+        await self._put_in_order()
         return await super().gates_under(rule, limit=limit)
+
+    async def _put_in_order(self) -> None:
+        if self._only_looks:
+            return
+        try:
+            await self._write(put_in_order)
+        except StoreUnavailable as error:
+            if error.why != "privilege":
+                raise
+            self._only_looks = True  # what is left to others is theirs to do: then a look may be a little old
 
     async def look(self) -> None:
         """Open the schema for looking: nothing is created or changed."""
@@ -133,6 +150,7 @@ class PostgresStore(RelationalStore):
         if vitals.trouble is not None:
             raise StoreUnavailable(f"{vitals.problem}; nothing can be looked at")
         await self.open(strategy=None)
+        self._only_looks = True
 
     def lease_left_us(self, worker: str) -> int | None:
         """Return for how long from now on a worker's lease is sure to hold."""
@@ -152,7 +170,33 @@ class PostgresStore(RelationalStore):
     async def vitals(self, *, full: bool = False) -> Vitals:
         """Say what can be said of the server and the schema."""
         del full  # the server sees to its own checksums
-        return await asyncio.to_thread(survey, self._target, monotonic=self._clock.monotonic)
+        now = None if self._time.goes_by_clock else self._clock.now
+        return await asyncio.to_thread(survey, self._target, monotonic=self._clock.monotonic, now=now)
+
+    @property
+    def schema(self) -> str:
+        """The name of the schema."""
+        return self._target.schema
+
+    async def migrate(self) -> int:
+        """Carry the schema over to the version of this code; return the version that was there before.
+
+        All steps are carried out in one transaction, or none.
+
+        Raises:
+            StoreUnavailable: the server cannot be reached, or a table is in use for too long.
+            ConfigurationError, SchemaMismatch: the schema cannot be carried over; nothing was changed.
+        """
+        return await asyncio.to_thread(self._migrate)
+
+    def _migrate(self) -> int:
+        wire = Wire(self._target, monotonic=self._clock.monotonic)
+        try:
+            return migrate(wire, self._target)
+        except psycopg.Error as error:
+            raise translated(error, self._target.shown) from error
+        finally:
+            wire.close()
 
     def now(self) -> Micros:
         """Return the server's time, as far as it is known here: to some milliseconds."""

@@ -1,2 +1,2 @@
--- Read which schema stands in the database.
-SELECT value::bigint FROM betimes_meta WHERE name = 'schema_version';
+-- Read which schema stands in the database, and the oldest version whose code works with it.
+SELECT name, value::bigint FROM betimes_meta WHERE name IN ('schema_version', 'serves');

@@ -14,7 +14,8 @@
 -- The number of each job, in the order of submission; none comes again.
 CREATE SEQUENCE betimes_number;
 
--- schema_version, pruned (how many jobs have been forgotten), virtual_time (of fair share), strategy.
+-- schema_version, serves (the oldest version whose code works with this schema), pruned (how many jobs have been
+-- forgotten), virtual_time (of fair share), strategy.
 CREATE TABLE betimes_meta (
     name text COLLATE "C" PRIMARY KEY,
     value text NOT NULL
@@ -302,4 +303,4 @@ SELECT id, task, queue, lane, priority, options, payload, definition, next_fire_
 FROM betimes_schedule;
 
 INSERT INTO betimes_meta (name, value)
-VALUES ('schema_version', '1'), ('pruned', '0'), ('virtual_time', '0');
+VALUES ('schema_version', '1'), ('serves', '1'), ('pruned', '0'), ('virtual_time', '0');
