@@ -267,7 +267,7 @@ CHANGES: list[tuple[str, Values]] = [
 
 WRITES: list[tuple[str, list[Any]]] = [
     ("claim_job", [(seq, seq + 3, seq + 4, f"w{seq}", 77) for seq in (3, 8, 9, 999)]),
-    ("complete_jobs", [(seq, fence, 88, "null", None) for seq in range(1, 100) for fence in (2, 3)]),
+    ("complete_jobs", [(seq, 2, 88, f"[{seq}]", seq) for seq in range(99, 0, -1)]),
     ("finish_job", [_ended(seq) for seq in (3, 8, 999)]),
     ("update_job", [_changed(seq, "delayed", None) for seq in (13, 14, 999)]),
     ("order_job", [(seq, -seq, '["t",2]' if seq % 2 else None) for seq in (*range(1, 50), 999)]),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import Any, Protocol
 
+from betimes.stores.postgres.arrays import columns_of
 from betimes.stores.relational.statements import Answer, Row, statement, text_of
-
-if TYPE_CHECKING:
-    from betimes.stores.postgres.wire import Wire
 
 NEXT_NUMBERS = statement("next_numbers")
 LOCK_NAMES = statement("lock_names")
@@ -30,8 +29,38 @@ LOCKS = {
 that nobody looks with say it themselves.
 """
 
+BY_NUMBER = {"claim_job", "finish_job", "move_line", "order_job", "update_job"}
+"""Statements that find the values for a row by its number, among all numbers in order: a join with the values
+would be made in the order that the server's statistics suggest, which can take each value with each row.
+"""
+
+_number = itemgetter(0)
+
 RECORD = "record"
 """What a query calls its only column when that column's value is the row."""
+
+
+class Named(Protocol):
+    """A column of an answer."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+class Described(Answer, Protocol):
+    """An answer that names its columns."""
+
+    @property
+    def description(self) -> Sequence[Named] | None:
+        """The columns; None: it has none."""
+
+
+class Wired(Protocol):
+    """What carries statements to the server, within a transaction: ours, or a caller's."""
+
+    def run(self, text: str, values: Row = ()) -> Described:
+        """Carry out a text."""
 
 
 class PostgresSql:
@@ -41,7 +70,7 @@ class PostgresSql:
 
     is_alone = False
 
-    def __init__(self, wire: Wire, *, is_looking: bool = False) -> None:
+    def __init__(self, wire: Wired, *, is_looking: bool = False) -> None:
         self._wire = wire
         self._locks = {} if is_looking else LOCKS
 
@@ -61,8 +90,8 @@ class PostgresSql:
 
     def write(self, name: str, rows: Sequence[Row]) -> int:
         """Carry out a statement for these rows, all at once: one array for each column."""
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return self._wire.run(text_of("postgres", name), columns).rowcount
+        ordered = sorted(rows, key=_number) if name in BY_NUMBER else rows
+        return self._wire.run(text_of("postgres", name), columns_of(ordered)).rowcount
 
     def numbers(self, count: int) -> Sequence[int]:
         """Return numbers for so many new jobs, each larger than all that were given out before."""
@@ -75,8 +104,9 @@ class PostgresSql:
 
     def complete(self, rows: Sequence[Row]) -> Collection[int]:
         """Move jobs of which nothing but success is to be recorded to those that have ended."""
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        moved = self._wire.run(text_of("postgres", COMPLETE_JOBS), columns).fetchall()
+        moved = self._wire.run(
+            text_of("postgres", COMPLETE_JOBS), columns_of(sorted(rows, key=_number))
+        ).fetchall()
         return [seq for (seq,) in moved]
 
     def lock_names(self, names: Collection[str]) -> None:

@@ -1,10 +1,8 @@
--- Write the starts of attempts.
+-- Write the starts of attempts; the numbers are in order.
 UPDATE betimes_job AS job
 SET status = 'running',
-    attempt = claimed.attempt,
-    fence = claimed.fence,
-    worker = claimed.worker,
-    started_at = claimed.started_at
-FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[])
-    AS claimed (seq, attempt, fence, worker, started_at)
-WHERE job.seq = ANY ($1::bigint[]) AND job.seq = claimed.seq;
+    (attempt, fence, worker, started_at) = (
+        SELECT ($2::integer[])[place], ($3::bigint[])[place], ($4::text[])[place], ($5::bigint[])[place]
+        FROM (SELECT width_bucket(job.seq, $1::bigint[]) AS place OFFSET 0) AS claimed
+    )
+WHERE job.seq = ANY ($1::bigint[]);

@@ -1,7 +1,7 @@
--- Write where lines stand.
+-- Write where lines stand; the numbers are in order.
 UPDATE betimes_line AS line
-SET head_key = moved.head_key,
-    head_seq = moved.head_seq,
-    waits_at = moved.waits_at
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS moved (id, head_key, head_seq, waits_at)
-WHERE line.id = ANY ($1::bigint[]) AND line.id = moved.id;
+SET (head_key, head_seq, waits_at) = (
+        SELECT ($2::bigint[])[place], ($3::bigint[])[place], ($4::text[])[place]
+        FROM (SELECT width_bucket(line.id, $1::bigint[]) AS place OFFSET 0) AS moved
+    )
+WHERE line.id = ANY ($1::bigint[]);

@@ -1,6 +1,7 @@
--- Write the places of live jobs in another strategy's order.
+-- Write the places of live jobs in another strategy's order; the numbers are in order.
 UPDATE betimes_job AS job
-SET sort_key = ordered.sort_key,
-    tenant = ordered.tenant
-FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS ordered (seq, sort_key, tenant)
-WHERE job.seq = ANY ($1::bigint[]) AND job.seq = ordered.seq;
+SET (sort_key, tenant) = (
+        SELECT ($2::bigint[])[place], ($3::text[])[place]
+        FROM (SELECT width_bucket(job.seq, $1::bigint[]) AS place OFFSET 0) AS ordered
+    )
+WHERE job.seq = ANY ($1::bigint[]);

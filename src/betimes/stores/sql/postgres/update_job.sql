@@ -1,20 +1,11 @@
--- Write what may change of live jobs.
+-- Write what may change of live jobs; the numbers are in order.
 UPDATE betimes_job AS job
-SET status = changed.status,
-    run_at = changed.run_at,
-    sort_key = changed.sort_key,
-    attempt = changed.attempt,
-    fence = changed.fence,
-    worker = changed.worker,
-    started_at = changed.started_at,
-    expires_at = changed.expires_at,
-    parked = changed.parked,
-    cancel_requested = changed.cancel_requested,
-    rare = changed.rare
-FROM unnest(
-    $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[], $7::text[], $8::bigint[],
-    $9::bigint[], $10::text[], $11::integer[], $12::text[]
-) AS changed (
-    seq, status, run_at, sort_key, attempt, fence, worker, started_at, expires_at, parked, cancel_requested, rare
-)
-WHERE job.seq = ANY ($1::bigint[]) AND job.seq = changed.seq;
+SET (
+        status, run_at, sort_key, attempt, fence, worker, started_at, expires_at, parked, cancel_requested, rare
+    ) = (
+        SELECT ($2::text[])[place], ($3::bigint[])[place], ($4::bigint[])[place], ($5::integer[])[place],
+            ($6::bigint[])[place], ($7::text[])[place], ($8::bigint[])[place], ($9::bigint[])[place],
+            ($10::text[])[place], ($11::integer[])[place], ($12::text[])[place]
+        FROM (SELECT width_bucket(job.seq, $1::bigint[]) AS place OFFSET 0) AS changed
+    )
+WHERE job.seq = ANY ($1::bigint[]);
