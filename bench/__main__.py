@@ -7,12 +7,16 @@ import json
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
-from bench import conditions, files, memory, report, restraint, schedules, sqlite
+from bench import conditions, files, memory, postgres, report, restraint, schedules, sqlite
 from bench.harness import ROOT, Measured, Plan, Row, RunFailed, measure
+from bench.server import running_server
 
-ROWS = {row.name: row for row in (*memory.ROWS, *sqlite.ROWS, *schedules.ROWS, *restraint.ROWS, *files.ROWS)}
+PARTS = (memory, sqlite, schedules, restraint, files, postgres)
+ROWS = {row.name: row for part in PARTS for row in part.ROWS}
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 
 
@@ -80,14 +84,21 @@ def main() -> int:
     """Measure, print, and write the document if asked; 1 if a run failed."""
     arguments = _arguments()
     folder = arguments.folder or Path(tempfile.gettempdir())
-    with tempfile.TemporaryDirectory(prefix="betimes-bench-", dir=folder) as own:
-        return _measure(arguments, Path(own))
+    with tempfile.TemporaryDirectory(prefix="betimes-bench-", dir=folder) as own, ExitStack() as stack:
+
+        @cache
+        def server() -> str:
+            return stack.enter_context(running_server())
+
+        plan = Plan(
+            folder=Path(own), rounds=arguments.runs, is_quick=arguments.quick, say=_say, server=server
+        )
+        return _measure(arguments, plan)
 
 
-def _measure(arguments: argparse.Namespace, folder: Path) -> int:
-    plan = Plan(folder=folder, rounds=arguments.runs, is_quick=arguments.quick, say=_say)
+def _measure(arguments: argparse.Namespace, plan: Plan) -> int:
     began = time.monotonic()
-    found = conditions.look(folder)
+    found = conditions.look(plan.folder)
     results: list[Measured] = []
     failed = False
     for row in _chosen(arguments):

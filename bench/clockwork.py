@@ -83,6 +83,10 @@ class Stopwatch:
         self._cpu = time.process_time()
         self._began = time.perf_counter()
 
+    def seconds(self) -> float:
+        """Return how long ago it was made."""
+        return time.perf_counter() - self._began
+
     def figures(self, jobs: int) -> dict[str, float]:
         """Return the rates of so many jobs done until now."""
         seconds = time.perf_counter() - self._began

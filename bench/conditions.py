@@ -14,10 +14,15 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from tests.postgres.server import NoServer, all_programs
+
 from bench.harness import ROOT
 from bench.schedules import VENV_4
 
-PEERS = ("huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq", "cronsim", "croniter", "pebble")
+PEERS = (
+    "huey", "taskiq", "APScheduler", "SQLAlchemy", "dramatiq", "cronsim", "croniter", "pebble", "pgqueuer",
+    "asyncpg", "procrastinate", "saq", "psycopg",
+)  # fmt: skip
 WRITES = 200
 
 
@@ -28,7 +33,7 @@ class Conditions:
     Attributes:
         date: when it began, UTC.
         betimes: version and commit.
-        python, sqlite, system: versions.
+        python, sqlite, postgres, system: versions.
         cpu, cores, memory_gib: the machine.
         filesystem: of the folder in which the files were made.
         fsync_us: how long one fsync there took, median of 200 after writes of 4 KiB, before the run.
@@ -41,6 +46,7 @@ class Conditions:
     betimes: str
     python: str
     sqlite: str
+    postgres: str
     system: str
     cpu: str
     cores: int
@@ -69,6 +75,7 @@ def look(folder: Path) -> Conditions:
         betimes=f"{metadata_version('betimes') or 'from its source'} ({_commit()})",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         sqlite=sqlite3.sqlite_version,
+        postgres=_postgres(),
         system=f"{platform.system()} {platform.release()}",
         cpu=_cpu(),
         cores=os.cpu_count() or 0,
@@ -88,6 +95,17 @@ def _peers() -> dict[str, str]:
         done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False, timeout=60)
         found |= {"APScheduler 4": done.stdout.strip()} if done.returncode == 0 else {}
     return found
+
+
+def _postgres() -> str:
+    """Return the version of the server that `bench.server` starts."""
+    try:
+        programs = all_programs()[0]
+        command = [programs / "postgres", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (NoServer, OSError, subprocess.SubprocessError):
+        return "none"
+    return done.stdout.split()[2]
 
 
 def metadata_version(name: str) -> str | None:

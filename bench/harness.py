@@ -98,6 +98,7 @@ class Row:
         shows_cpu: whether ratios by processor time are shown, too: they leave out the waiting for the disk,
             and what neighbours on the machine take away.
         is_long: left out unless asked for.
+        has_server: its runs are told where a PostgreSQL server is, as `server`.
         prepare: `module:function` that fills the row's folder once, before the first round.
         prepare_params, prepare_quick: its keyword arguments.
     """
@@ -113,6 +114,7 @@ class Row:
     rounds: int = 5
     shows_cpu: bool = False
     is_long: bool = False
+    has_server: bool = False
     prepare: str | None = None
     prepare_params: Mapping[str, Any] = field(default_factory=dict)
     prepare_quick: Mapping[str, Any] = field(default_factory=dict)
@@ -157,6 +159,7 @@ class Plan:
         is_quick: smaller work and two rounds: to see that everything runs, not to report.
         folder: where files are made; it should be on the disk whose fsync counts.
         say: told of each step.
+        server: starts a PostgreSQL server, if it does not run yet, and returns its URL.
         prepared: the folders that have been prepared, by how; rows that ask for the same share one.
     """
 
@@ -164,6 +167,7 @@ class Plan:
     rounds: int | None = None
     is_quick: bool = False
     say: Callable[[str], None] = print
+    server: Callable[[], str] = str
     prepared: dict[str, str] = field(default_factory=dict)
 
     def rounds_of(self, row: Row) -> int:
@@ -174,11 +178,13 @@ class Plan:
 def measure(row: Row, plan: Plan) -> Measured:
     """Run a row's contenders in turns."""
     runs: dict[str, list[dict[str, float]] | None] = {each.name: [] for each in row.contenders}
-    shared = None if row.prepare is None else _prepared(row, row.prepare, plan)
+    more: dict[str, str] = {"server": plan.server()} if row.has_server else {}
+    if row.prepare is not None:
+        more["shared"] = _prepared(row, row.prepare, plan)
     rounds = plan.rounds_of(row)
     for number in range(rounds):
         for contender in _rotated(row.contenders, number):
-            _take_turn(contender, runs, plan, shared=shared)
+            _take_turn(contender, runs, plan, more=more)
         plan.say(f"{row.name}: round {number + 1} of {rounds}: {_last(row, runs)}")
     return Measured(row, runs)
 
@@ -205,14 +211,12 @@ def _take_turn(
     runs: dict[str, list[dict[str, float]] | None],
     plan: Plan,
     *,
-    shared: str | None,
+    more: Mapping[str, str],
 ) -> None:
     taken = runs[contender.name]
     if taken is None:
         return
-    params = {**contender.params, **(contender.quick if plan.is_quick else {})}
-    if shared is not None:
-        params["shared"] = shared
+    params = {**contender.params, **(contender.quick if plan.is_quick else {}), **more}
     found = run_once(contender.call, params, folder=plan.folder, python=contender.python)
     if found is None:
         plan.say(f"{contender.name}: {contender.library} is not installed, and is left out")

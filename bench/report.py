@@ -17,6 +17,7 @@ PARTS = {
     "schedules": ("schedules",),
     "restraint": ("restraint",),
     "files": ("files",),
+    "postgres": ("postgres",),
 }
 """The parts of the document that are written each by itself, and the sections in each."""
 
@@ -26,6 +27,7 @@ SECTIONS = {
     "schedules": "Schedules",
     "restraint": "Power and restraint",
     "files": "Files with a rollback journal or with several processes, and starting from a shell",
+    "postgres": "Durable, on a PostgreSQL server of the same machine",
 }
 HEAD = (
     "| who | median (least–greatest) | Betimes against it | target | |",
@@ -142,7 +144,8 @@ def conditions(found: Conditions) -> str:
     peers = ", ".join(f"{name} {version}" for name, version in found.peers.items()) or "none installed"
     return f"""\
 - Measured {found.date}, in {found.minutes:g} minutes; Betimes {found.betimes}.
-- {found.python}, SQLite {found.sqlite}, {found.system}, {found.cores} × {found.cpu}, {found.memory_gib} GiB.
+- {found.python}, SQLite {found.sqlite}, PostgreSQL {found.postgres}.
+- {found.system}, {found.cores} × {found.cpu}, {found.memory_gib} GiB.
 - Files on {found.filesystem}; an fsync took {found.fsync_us:,} µs (median of 200, before the run).
 - Peers: {peers}.
 - Load (how many wanted a processor): {found.load_before} before, {found.load_after} after. Where it is
