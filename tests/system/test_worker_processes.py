@@ -280,3 +280,12 @@ def test_workers_go_by_what_their_supervisor_was_told(
     program.signal(signal.SIGTERM)
     assert program.end() == 0
     assert len(pids_of(program)) == 1
+
+
+def test_a_worker_whose_program_exits_by_itself_has_ended_badly(folder: Path, workers: Start) -> None:
+    text = "\n@scheduler.task\ndef leave(seconds: float) -> None:\n    os._exit(77)\n"
+    (folder / "app.py").write_text(APP + text)
+    submit("jobs.db", "leave", 1)
+    program = workers("1", "--burst")
+    assert program.end() == Exit.NO
+    assert len(pids_of(program)) == 1

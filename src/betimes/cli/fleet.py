@@ -32,9 +32,11 @@ LONG_LIFE_S = 60.0
 """A worker that was up for so long has not failed at once."""
 LAST_S = 5.0
 """How much longer than a worker gives itself before it is killed from here."""
+LAST_WORD_S = 1.0
 
 HOPELESS = (Exit.USAGE, Exit.SETTINGS, Exit.SCHEMA)
 """How a worker ends that would end so again."""
+CODES = frozenset(map(int, Exit))
 TOLD = (-signal.SIGTERM, -signal.SIGINT, 0)
 """How a worker may end that was told to, by whomever."""
 
@@ -95,16 +97,21 @@ class Fleet:
         failures = 0
         while not self._asked.is_set():
             began = monotonic_s()
-            code, was_up = await self._one_life(worker)
-            if self._asked.is_set():
-                if code not in TOLD or (code and was_up):
-                    self._note(code)
-                return
-            if self._is_over(code, was_up=was_up):
-                return
+            try:
+                code, was_up = await self._one_life(worker)
+            except OSError as error:  # no memory, or too many processes, for now
+                how, was_up = f"cannot be started: {error}", False
+            else:
+                how = f"has ended ({_end(code)})"
+                if self._asked.is_set():
+                    if code not in TOLD or (code and was_up):
+                        self._note(code)
+                    return
+                if self._is_over(code, was_up=was_up):
+                    return
             failures = 0 if was_up and monotonic_s() - began >= LONG_LIFE_S else failures + 1
             pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures, 20) / 2)
-            _log.warning("worker %d has ended (%s): it starts anew in %g s", worker, _end(code), pause_s)
+            _log.warning("worker %d %s: it starts anew in %g s", worker, how, pause_s)
             await _first(self._asked, timeout_s=pause_s)
 
     def _is_over(self, code: int, *, was_up: bool) -> bool:
@@ -121,7 +128,8 @@ class Fleet:
         return False
 
     def _note(self, code: int) -> None:
-        self.code = self.code or (code if code >= 0 else int(Exit.NO))
+        """Remember how a worker has ended, if it is the first that did so badly."""
+        self.code = self.code or (code if code in CODES else int(Exit.NO))
 
     async def _one_life(self, worker: int) -> tuple[int, bool]:
         """Start a worker and return when it has ended: how, and whether it was up before."""
@@ -148,6 +156,8 @@ class Fleet:
             finally:
                 _kill(child)
                 code = await child.wait()
+                # What it said last may still be to be heard; a process that it has left behind says nothing.
+                await asyncio.wait({hears}, timeout=LAST_WORD_S)
                 was_up = worker in self._up
                 self._up.discard(worker)
                 self._children.discard(child)
