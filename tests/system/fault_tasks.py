@@ -15,7 +15,18 @@ from tests.system import evidence
 from tests.system.checker import Grid, Rules
 from tests.system.evidence import micros
 
-from betimes import BoundJob, Context, JobEvent, Limit, RetryPolicy, ScheduleInfo, Scheduler, Task, every
+from betimes import (
+    BoundJob,
+    Context,
+    JobEvent,
+    Limit,
+    RetryPolicy,
+    ScheduleInfo,
+    Scheduler,
+    StoreUnavailable,
+    Task,
+    every,
+)
 
 OverlapPolicy = Literal["skip", "queue_one", "replace", "allow"]
 After = Literal["start", "finish"]
@@ -23,6 +34,7 @@ After = Literal["start", "finish"]
 GRID = "grid"
 PERIOD_S = 0.2
 NARROW = 2
+TRY_AGAIN_S = 0.05
 AGAIN = RetryPolicy(max_attempts=4, base_delay=0.01, max_delay=0.05)
 
 
@@ -100,11 +112,16 @@ class Tasks:
         return self.by_name[kind].bind(str(pause_s) if kind == "command" else pause_s)
 
     async def submit(self, kind: str, key: str, pause_s: float, **options: Any) -> str:
-        """Submit under a key, so that it may be repeated; what was acknowledged is evidence."""
+        """Submit under a key, until it is acknowledged: then it is evidence, and may still be repeated."""
         using = self.by_name[kind].using(key=key, **options)
-        job = await using.submit(str(pause_s) if kind == "command" else pause_s)
-        evidence.note("kept", job=job.id, task=kind, key=key, due=_due(options))
-        return job.id
+        while True:
+            try:
+                job = await using.submit(str(pause_s) if kind == "command" else pause_s)
+            except StoreUnavailable:
+                await asyncio.sleep(TRY_AGAIN_S)
+            else:
+                evidence.note("kept", job=job.id, task=kind, key=key, due=_due(options))
+                return job.id
 
     async def keep_grid(
         self, for_s: float, *, pause_s: float = 0.0, overlap: OverlapPolicy = "allow", after: After = "start"

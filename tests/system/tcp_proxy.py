@@ -63,6 +63,11 @@ class Proxy:
         """The same place, reached through here."""
         return re.sub(r"@[^/:]+:[0-9]+/", f"@{HOST}:{self.port}/", url, count=1)
 
+    @property
+    def links(self) -> list[Link]:
+        """The connections there have been, in order."""
+        return list(self._links)
+
     def cut_all(self) -> None:
         """Cut all connections off; new ones are let in."""
         links, self._links = self._links, []
@@ -115,6 +120,7 @@ class Link:
         self._server = server
         self.swallows = proxy.swallows
         self._is_to_be_cut = False
+        self.is_closed = False
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -123,6 +129,7 @@ class Link:
         threading.Thread(target=self._serve, args=(self._go_down,), daemon=True).start()
 
     def close(self) -> None:
+        self.is_closed = True
         for end in (self._client, self._server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -139,6 +146,7 @@ class Link:
     def _go_up(self) -> None:
         talk = Talk()
         while data := self._client.recv(CHUNK):
+            self._take_time(data)
             for message, committed in talk.messages(data):
                 if committed is not None and self._proxy.asks(committed):
                     self._is_to_be_cut = True
@@ -149,17 +157,16 @@ class Link:
             if self._is_to_be_cut:
                 self._proxy.cut += 1
                 return
+            self._take_time(data)
             self._pass(data, self._client, "down")
 
     def _pass(self, data: bytes, end: socket.socket, direction: str) -> None:
+        if direction not in self.swallows:
+            end.sendall(data)
+
+    def _take_time(self, data: bytes) -> None:
         proxy = self._proxy
-        if proxy.latency_s:
-            time.sleep(proxy.latency_s)
-        if proxy.rate is not None:
-            time.sleep(len(data) / proxy.rate)
-        if direction in self.swallows:
-            return
-        end.sendall(data)
+        time.sleep(proxy.latency_s + (0.0 if proxy.rate is None else len(data) / proxy.rate))
 
 
 class Talk:

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from tests.system.checker import Rules, check
+from tests.system.checker import check
 from tests.system.evidence import Entry
 from tests.system.fault_stage import FaultStage, Process
 from tests.system.stale_settings import JOBS, SLEEP_S
@@ -30,14 +30,14 @@ def refused(entries: list[Entry], worker: Process) -> int:
     return max((e.attempt for e in entries if (e.what, e.worker) == ("refused", worker.pid)), default=0)
 
 
-async def logs_and_results(store: Path) -> tuple[set[str], set[object]]:
+async def logs_and_results(store: Path | str) -> tuple[set[str], set[object]]:
     async with Scheduler(store).client() as client:
         handles = [await client.job(info.id) for info in await client.jobs()]
         lines = {str(line) for handle in handles for line in await handle.log()}
         return lines, {await handle.result() for handle in handles}
 
 
-async def submit_afterwards(store: Path) -> str:
+async def submit_afterwards(store: Path | str) -> str:
     scheduler = Scheduler(store)
 
     @scheduler.task(name="afterwards")
@@ -49,10 +49,12 @@ async def submit_afterwards(store: Path) -> str:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_p07_p24_case_092_a_worker_that_was_stopped_past_its_lease_is_refused_and_goes_on(
-    tmp_path: Path,
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    stage, go = FaultStage(tmp_path), tmp_path / "go"
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+    stage, go = FaultStage(tmp_path, url=url), tmp_path / "go"
     words = stage.store, stage.file, go
     with stage.started(PROGRAM, "A", *words) as a:
         stage.until(lambda entries: count(entries, "begin", a) == JOBS, "all jobs run at A")
@@ -78,7 +80,7 @@ def test_p07_p24_case_092_a_worker_that_was_stopped_past_its_lease_is_refused_an
         assert runs == [(a.pid, 1), (b.pid, 3)]
     final = stage.final()
     assert {job.status for job in final.jobs.values()} == {JobStatus.COMPLETED}
-    assert check(entries, final, Rules()).violations == []
+    assert check(entries, final, stage.everything()[1]).violations == []
     notes = {job.attempts[0].note for job in final.jobs.values() if len(job.attempts) == 2}
     assert len(notes) == 1
     assert f"(pid {a.pid} on " in str(notes)

@@ -29,6 +29,15 @@ _UNAVAILABLE: tuple[tuple[type[psycopg.Error], str, str], ...] = (
 """The word for programs (`StoreUnavailable.why`), and the words for people."""
 
 
+_TOO_MANY = (
+    "too many clients",
+    "too many connections",
+    "connection slots are reserved",
+    "no more connections",
+)
+"""How servers and poolers refuse a connection: until there is one, there is no code beside the words."""
+
+
 def translated(error: BaseException, shown: str) -> BaseException:
     """Return the error to raise instead; one that is not the driver's is returned as it is."""
     if not isinstance(error, psycopg.Error):
@@ -43,6 +52,9 @@ def translated(error: BaseException, shown: str) -> BaseException:
         )
     if isinstance(error, psycopg.DataError):
         return ConfigurationError(f"PostgreSQL cannot keep what it was given {detail}")
+    if any(words in detail for words in _TOO_MANY):
+        why, text = _UNAVAILABLE[1][1:]
+        return StoreUnavailable(f"{shown} {text} {detail}", why=why)
     if is_lost(error):
         return StoreUnavailable(f"{shown} cannot be reached {detail}", why="connection")
     return ConfigurationError(
