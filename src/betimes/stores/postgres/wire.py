@@ -27,7 +27,7 @@ PREPARE_AFTER = 3
 IDLE_IN_TRANSACTION_MS = 10_000
 """A process that stands still within a transaction holds its locks for so long, and no longer."""
 
-BY_INDEX = "SET LOCAL enable_seqscan TO off; SET LOCAL enable_bitmapscan TO off; SET LOCAL jit TO off"
+BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 """Statements go by indexes and in their order, also while the server has no statistics, or has them of a time
 when a table was empty: to read a whole table, or to sort all that waits, takes a thousand times as long."""
 
@@ -81,13 +81,20 @@ class Wire:
         self.is_pooled = row[0] != conn.info.backend_pid
         if not self.is_pooled:
             conn.prepare_threshold = PREPARE_AFTER
-        # In the same round trip as the beginning: with a pooler, settings last for a transaction at most.
-        local = (
-            f"SET LOCAL search_path TO {target.schema}, pg_temp; "
-            f"SET LOCAL idle_in_transaction_session_timeout TO {IDLE_IN_TRANSACTION_MS}; {BY_INDEX}; {_NOW}"
-        )
-        self._begin = f"BEGIN; {local}"
-        self._begin_look = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {local}"
+        settings = {
+            "search_path": f"{target.schema}, pg_temp",
+            "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_MS,
+            **BY_INDEX,
+        }
+        # Behind a pooler, settings last for a transaction at most: there they come with each beginning, in
+        # the same round trip.
+        scope = "LOCAL" if self.is_pooled else "SESSION"
+        text = "".join(f"SET {scope} {name} TO {value}; " for name, value in settings.items())
+        if not self.is_pooled:
+            conn.execute(text)
+            text = ""
+        self._begin = f"BEGIN; {text}{_NOW}"
+        self._begin_look = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {text}{_NOW}"
 
     @property
     def conn(self) -> psycopg.Connection[Any]:
