@@ -118,6 +118,8 @@ class Bell(Session[Hint]):
                 self._disconnect()
                 return
             wire.conn.add_notify_handler(lambda note: self._note(note.pid, note.payload))
+            # A notification commits, but keeps nothing: that need not reach the disk.
+            wire.run("SET synchronous_commit TO off")
             wire.run(f"LISTEN {self._channel}")
         except BetimesError:
             return

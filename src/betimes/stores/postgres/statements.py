@@ -14,6 +14,7 @@ LOCK_NAMES = statement("lock_names")
 WAIT_TO_KEEP_ORDER = statement("wait_to_keep_order")
 TRY_TO_KEEP_ORDER = statement("try_to_keep_order")
 COMPLETE_JOBS = statement("complete_jobs")
+CLAIM_AT_ONCE = statement("claim_at_once")
 
 LOCKS = {
     "live_by_seq": "FOR UPDATE",
@@ -101,6 +102,13 @@ class PostgresSql:
         """Become the one who keeps the order of jobs with gates or tenants; False: somebody else does."""
         row = self.execute(WAIT_TO_KEEP_ORDER if wait else TRY_TO_KEEP_ORDER).fetchone()
         return wait or bool(row[0])
+
+    def claim_at_once(
+        self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
+    ) -> list[Row] | None:
+        """Claim jobs without gates: the first in the order, and of each lane no more than it has free."""
+        values = (*columns_of(places), limit, worker, now, hold)
+        return self._wire.run(text_of("postgres", CLAIM_AT_ONCE), values).fetchall() if places else []
 
     def complete(self, rows: Sequence[Row]) -> Collection[int]:
         """Move jobs of which nothing but success is to be recorded to those that have ended."""

@@ -58,7 +58,7 @@ class Claim:
         if not holds:
             return []
         self.has_lines = (bool(has_lines) or turn.has_ready_lines) and self._keeps_order()
-        jobs = self._pick() if self.has_lines or request.shares is not None else self._start(self._plain())
+        jobs = self._pick() if self.has_lines or request.shares is not None else self._plain()
         assert len(jobs) <= request.limit, "a claim never takes more than it asked for"
         return jobs
 
@@ -71,12 +71,16 @@ class Claim:
         return keeps
 
     def _start(self, rows: list[Row]) -> list[Job]:
-        """Write the starts of the attempts."""
-        turn, worker = self._turn, self._request.worker
+        """Start the attempts, and write them."""
+        turn, worker, now = self._turn, self._request.worker, self._turn.now
         jobs = [turn.specs.job(row) for row in rows]
-        now = turn.now
         claim(jobs, worker, now)
         CLAIM_JOB.write(turn.sql, [(job.seq, job.attempt, job.fence, worker, now) for job in jobs])
+        return self._note(jobs)
+
+    def _note(self, jobs: list[Job]) -> list[Job]:
+        """Note what was started in the numbers kept, and for fair share."""
+        turn = self._turn
         has_tenants = False
         for job in jobs:
             turn.tally.move(job.spec.queue, READY, RUNNING)
@@ -85,16 +89,18 @@ class Claim:
             turn.tags.claimed(jobs)
         return jobs
 
-    def _plain(self) -> list[Row]:
-        """Read what may be claimed: each queue and lane by its own index scan, merged if several."""
+    def _plain(self) -> list[Job]:
+        """Take what may be claimed: each queue and lane by its own index scan, merged if several."""
         turn, request = self._turn, self._request
+        places = [(queue, lane, free) for queue in self._queues() for lane, free in self._free.items()]
+        claimed = turn.sql.claim_at_once(places, request.limit, request.worker, turn.now, self._hold)
+        if claimed is not None:
+            claimed.sort(key=_rank)
+            return self._note([turn.specs.job(row) for row in claimed])
         rows: list[Row] = []
-        scans = 0
-        for queue in self._queues():
-            for lane, limit in self._free.items():
-                rows += CLAIMABLE.read(turn.sql, (queue, lane, turn.now, self._hold, limit))
-                scans += 1
-        return rows if scans <= 1 else _first(rows, request.limit, dict(self._free))
+        for queue, lane, free in places:
+            rows += CLAIMABLE.read(turn.sql, (queue, lane, turn.now, self._hold, free))
+        return self._start(rows if len(places) <= 1 else _first(rows, request.limit, dict(self._free)))
 
     def _queues(self) -> list[str]:
         sql, request = self._turn.sql, self._request

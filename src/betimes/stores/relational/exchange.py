@@ -45,9 +45,10 @@ def exchange(
         return Exchange(steps, [], turn.changes, next_at)
     claim = Claim(turn, request, has_expired=next_at is not None and next_at <= turn.now)
     claimed = claim.take()
-    if turn.end_claim() or claimed:
-        turn.tally.write(turn.sql)
-        next_at = _next_at(turn)
+    has_moved_lines = turn.end_claim()
+    turn.tally.write(turn.sql)
+    if has_moved_lines or any(job.expires_at is not None for job in claimed):
+        next_at = _next_at(turn)  # who has started does not expire, and gates open at another time
     if claim.is_cut:
         next_at = turn.now
     elif claim.is_put_off:

@@ -70,6 +70,22 @@ class Sql(Protocol):
             False: somebody else keeps it.
         """
 
+    def claim_at_once(
+        self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
+    ) -> list[Row] | None:
+        """Claim jobs without gates: the first in the order, and of each lane no more than it has free.
+
+        Args:
+            places: queues and lanes, each with how many jobs the lane has room for.
+            limit: the most in all.
+            worker: whose they are.
+            now: from when on.
+            hold: the ids that are to be held back, a JSON array.
+
+        Returns:
+            Their records as they are now, in any order; None: here it takes several steps.
+        """
+
     def complete(self, rows: Sequence[Row]) -> Collection[int]:
         """Move jobs of which nothing but success is to be recorded to those that have ended.
 

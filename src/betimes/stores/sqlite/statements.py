@@ -105,6 +105,11 @@ class SqliteSql:
         del wait
         return True
 
+    def claim_at_once(
+        self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
+    ) -> list[Row] | None:
+        """Leave it to several steps, each of which is as quick."""
+
     def complete(self, rows: Sequence[Row]) -> Collection[int]:
         """Move jobs of which nothing but success is to be recorded to those that have ended."""
         moved = [row[0] for row in rows]
