@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -136,8 +137,9 @@ def test_a_worker_has_no_right_that_no_statement_needs() -> None:
                 used.setdefault(name, set()).add(right)
             if "DO UPDATE" in text:
                 used[re.findall(r"INTO\s+(betimes_\w+)", text)[0]].add("UPDATE")
-            if "FOR UPDATE" in text and "FOR UPDATE OF" not in text:
-                for name in re.findall(r"FROM\s+(betimes_\w+)", text):
+            if locked := re.search(r"FOR UPDATE( OF (\w+))?", text):
+                alias = f" AS {locked[2]}\\b" if locked[2] else ""
+                for name in re.findall(rf"(?:FROM|JOIN)\s+(betimes_\w+){alias}", text):
                     used[name].add("UPDATE")
     for name, rights in RIGHTS[Role.WORKER].items():
         if name not in ("betimes_live", "betimes_ended", "betimes_plan", "betimes_number"):
@@ -163,6 +165,42 @@ def test_a_submitter_brings_jobs_and_reads_what_became_of_them(roles: Roles) -> 
             assert await after.status() is JobStatus.READY
 
     asyncio.run(main())
+
+
+def test_a_submitter_has_no_right_that_it_can_do_without(roles: Roles) -> None:
+    """Each is taken away for once, and something that submitters do is refused."""
+    worker = program(roles.as_(Role.WORKER))
+
+    async def prepare() -> None:
+        async with worker:
+            done = await task_of(worker, "plain").using(key="done", job_id="done").submit()
+            await done.result(timeout=20)
+
+    async def work() -> None:
+        scheduler = program(roles.as_(Role.SUBMITTER))
+        plain, gated = (task_of(scheduler, name) for name in ("plain", "gated"))
+        async with scheduler.client():
+            await plain.using(key="done").submit()
+            first = await plain.using(delay=timedelta(hours=1)).submit()
+            await gated.using(depends_on=[first, await scheduler.job("done")]).submit()
+            await gated.submit()
+            await plain.using(key=first.id).submit()
+            assert await first.status() is JobStatus.DELAYED
+
+    asyncio.run(prepare())
+    asyncio.run(work())
+    name = role_name(roles.schema, Role.SUBMITTER)
+    needless = []
+    for thing, rights in RIGHTS[Role.SUBMITTER].items():
+        for right in rights:
+            what = f"{right} ON {'SEQUENCE' if right == 'USAGE' else 'TABLE'} {roles.schema}.{thing}"
+            roles.run(f"REVOKE {what} FROM {name}")
+            with suppress(StoreUnavailable):
+                asyncio.run(work())
+                needless.append(what)
+            roles.run(f"GRANT {what} TO {name}")
+    assert needless == []
+    asyncio.run(work())
 
 
 def test_a_submitter_can_do_nothing_else(roles: Roles) -> None:

@@ -8,11 +8,15 @@ side by side; a step that takes something away raises it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import psycopg
 from psycopg import errors
 
 from betimes.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
+from betimes.stores.postgres.failures import translated
 from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.target import Target
 from betimes.stores.postgres.wire import Wire
@@ -68,21 +72,20 @@ def prepare(wire: Wire, target: Target, strategy: str | None) -> None:
     Raises:
         ConfigurationError: the server is too old, or the store was made with another strategy.
         SchemaMismatch: the schema is of another version, or holds tables of another making.
+        StoreUnavailable: the server cannot be reached, or does not let this role do that.
     """
     refuse_old_server(wire, target)
-    sql = _begin(wire, target)
     try:
-        found = find_schema(sql, target)
-        if found.version == 0:
-            _step(wire, target, after=0)
-        else:
-            _refuse_other_version(found, target)
-        if strategy is not None:
-            _agree_on_strategy(sql, target, strategy)
-        wire.commit()
-    except BaseException:
-        wire.rollback()
-        raise
+        with _changing(wire, target) as sql:
+            found = find_schema(sql, target)
+            if found.version == 0:
+                _step(wire, target, after=0)
+            else:
+                _refuse_other_version(found, target)
+            if strategy is not None:
+                _agree_on_strategy(sql, target, strategy)
+    except psycopg.Error as error:
+        raise translated(error, target.shown) from error
 
 
 def migrate(wire: Wire, target: Target) -> int:
@@ -91,21 +94,19 @@ def migrate(wire: Wire, target: Target) -> int:
     Raises:
         ConfigurationError: the server is too old.
         SchemaMismatch: the schema is of a later version, or holds tables of another making.
-        psycopg.Error: a step could not be carried out; nothing was changed.
+        StoreUnavailable: the server cannot be reached, or a table is in use for too long.
     """
     refuse_old_server(wire, target)
-    sql = _begin(wire, target)
     try:
-        wire.run("SELECT set_config('lock_timeout', $1, true)", (LOCK_PATIENCE,))
-        found = find_schema(sql, target)
-        if found.version is None or found.version > newest_version():
-            _refuse_other_version(found, target)
-        if (before := found.version or 0) < newest_version():
-            _step(wire, target, after=before)
-        wire.commit()
-    except BaseException:
-        wire.rollback()
-        raise
+        with _changing(wire, target) as sql:
+            wire.run("SELECT set_config('lock_timeout', $1, true)", (LOCK_PATIENCE,))
+            found = find_schema(sql, target)
+            if found.version is None or found.version > newest_version():
+                _refuse_other_version(found, target)
+            if (before := found.version or 0) < newest_version():
+                _step(wire, target, after=before)
+    except psycopg.Error as error:
+        raise translated(error, target.shown) from error
     return before
 
 
@@ -131,12 +132,18 @@ def find_schema(sql: PostgresSql, target: Target) -> Found:
     return Found(version=version, serves=meta.get("serves") or version or 0)
 
 
-def _begin(wire: Wire, target: Target) -> PostgresSql:
-    """Begin a transaction in which nobody else makes or changes the schema."""
+@contextmanager
+def _changing(wire: Wire, target: Target) -> Iterator[PostgresSql]:
+    """Go through a transaction in which nobody else makes or changes the schema."""
     wire.begin()
-    # Of several that find nothing here, one creates it, and the others find it then.
-    wire.run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"betimes {target.schema}",))
-    return PostgresSql(wire)
+    try:
+        # Of several that find nothing here, one creates it, and the others find it then.
+        wire.run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"betimes {target.schema}",))
+        yield PostgresSql(wire)
+        wire.commit()
+    except BaseException:
+        wire.rollback()
+        raise
 
 
 def _step(wire: Wire, target: Target, *, after: int) -> None:
