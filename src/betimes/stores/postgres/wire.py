@@ -27,6 +27,10 @@ PREPARE_AFTER = 3
 IDLE_IN_TRANSACTION_MS = 10_000
 """A process that stands still within a transaction holds its locks for so long, and no longer."""
 
+LOCK_MS = 15_000
+"""Whoever waits longer for a lock gives up: also a server's process whose client has gone meanwhile, which
+nothing else would tell. It is less than our own deadline, so that the transaction ends with a word."""
+
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 """Statements go by indexes and in their order, also while the server has no statistics, or has them of a time
 when a table was empty: to read a whole table, or to sort all that waits, takes a thousand times as long."""
@@ -84,6 +88,7 @@ class Wire:
         settings = {
             "search_path": f"{target.schema}, pg_temp",
             "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_MS,
+            "lock_timeout": LOCK_MS,
             **BY_INDEX,
         }
         # Behind a pooler, settings last for a transaction at most: there they come with each beginning, in

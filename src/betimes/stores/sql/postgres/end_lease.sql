@@ -1,2 +1,3 @@
 -- End the lease of a worker that goes: its claims find nothing any more. One that is under way is waited for.
-UPDATE betimes_worker SET is_dead = 1 WHERE id = $1;
+WITH worker AS MATERIALIZED (SELECT id FROM betimes_worker WHERE id = $1 FOR UPDATE)
+UPDATE betimes_worker SET is_dead = 1 WHERE id = (SELECT id FROM worker);
