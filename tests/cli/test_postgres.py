@@ -222,3 +222,23 @@ def test_old_jobs_are_forgotten_when_asked(run: Run, own: str) -> None:
     assert "would forget 1" in run("db", "prune", "--url", own, "--keep", "0", "--dry-run").stdout
     assert json.loads(run("db", "prune", "--url", own, "--keep", "0", "--json").stdout)["jobs"] == 1
     assert json.loads(run("job", "list", "--url", own, "--json").stdout) == []
+
+
+def test_a_role_without_rights_is_a_matter_of_settings(run: Run, own: str, postgres: Server) -> None:
+    run("submit", "app.add", "1")
+    schema = target_of(own).schema
+    with psycopg.connect(postgres.url(), autocommit=True) as conn:
+        conn.execute(run("db", "sql", "--url", own, "--roles").stdout.encode())
+        conn.execute(f"CREATE ROLE {schema}_login LOGIN IN ROLE {schema}_viewer".encode())
+        theirs = own.replace("postgres:", f"{schema}_login:")
+        try:
+            assert json.loads(run("job", "list", "--url", theirs, "--json").stdout)
+            assert run("queue", "list", "--url", theirs).exit_code == 0
+            assert run("explain", "--queue", "default", "--url", theirs).exit_code == 0
+            for command in (("queue", "pause", "x"), ("db", "prune", "--keep", "0")):
+                result = run(*command, "--url", theirs)
+                assert (result.exit_code, "betimes db sql --roles" in result.stderr) == (Exit.SETTINGS, True)
+        finally:
+            conn.execute(f"DROP SCHEMA {schema} CASCADE; DROP ROLE {schema}_login".encode())
+            for role in ("owner", "worker", "submitter", "viewer"):
+                conn.execute(f"DROP OWNED BY {schema}_{role}; DROP ROLE {schema}_{role}".encode())

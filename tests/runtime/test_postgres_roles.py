@@ -232,6 +232,17 @@ def test_a_submitter_can_do_nothing_else(roles: Roles) -> None:
     asyncio.run(main())
 
 
+def test_a_submitter_cannot_check_the_store_up_and_learns_what_it_is(roles: Roles) -> None:
+    asyncio.run(settle(roles.as_(Role.WORKER)))
+    checkup = asyncio.run(scheduler_of(roles.as_(Role.SUBMITTER)).doctor())
+    store, rights = (
+        next(each for each in checkup.findings if each.code is code)
+        for code in (FindingCode.STORE, FindingCode.RIGHTS)
+    )
+    assert (store.severity, "does not let this role do that" in store.text) == (Severity.ERROR, True)
+    assert "rights of a submitter" in rights.text
+
+
 def test_who_submits_first_cannot_settle_the_order_and_is_told_what_to_do(roles: Roles) -> None:
     async def main() -> None:
         with pytest.raises(ConfigurationError, match="start a worker first, or run `betimes db migrate APP`"):

@@ -106,7 +106,7 @@ def test_who_may_not_see_others_sessions_is_told_how_many_there_are(
     schema, theirs = target_of(url).schema, url.replace("postgres@", "stranger@")
     try:
         found = vitals(theirs)
-        assert (found.trouble, found.server) == (Trouble.UNAVAILABLE, None)
+        assert (found.trouble, found.server) == (Trouble.REFUSED, None)
         assert "does not let this role use that schema: see `betimes db sql --roles`" in found.problem
         conn.execute(f"GRANT USAGE ON SCHEMA {schema} TO stranger".encode())
         for table in ("meta", "job", "finished", "fire"):

@@ -74,5 +74,7 @@ class Failure(click.ClickException):
 
 def failure(error: BetimesError) -> Failure:
     """Return what a command shows of an error of ours."""
+    if isinstance(error, StoreUnavailable) and error.why == "privilege":
+        return Failure(str(error), Exit.SETTINGS)  # to try again does not help
     code = next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.NO)
     return Failure(str(error), code)

@@ -70,7 +70,8 @@ async def _look(store: Store, here: str | None, *, is_open: bool) -> Work:
 
 
 def _with_trouble(vitals: Vitals, error: BetimesError) -> Vitals:
-    trouble = Trouble.UNAVAILABLE if isinstance(error, StoreUnavailable) else Trouble.REFUSED
+    passes = isinstance(error, StoreUnavailable) and error.why != "privilege"
+    trouble = Trouble.UNAVAILABLE if passes else Trouble.REFUSED
     return replace(vitals, trouble=trouble, problem=str(error).rstrip("."))
 
 

@@ -70,9 +70,13 @@ def _inside(wire: Wire, target: Target, vitals: Vitals, now: Callable[[], Micros
         return replace(vitals, trouble=Trouble.NEWER, problem=problem)
     if not found.is_usable:
         return vitals
-    return replace(vitals, strategy=read_strategy(sql), latest=sql.execute(LATEST).fetchone()[0])
+    try:
+        return replace(vitals, strategy=read_strategy(sql), latest=sql.execute(LATEST).fetchone()[0])
+    except psycopg.errors.InsufficientPrivilege as error:
+        return _troubled(vitals, translated(error, target.shown))
 
 
 def _troubled(vitals: Vitals, error: BaseException) -> Vitals:
-    trouble = Trouble.UNAVAILABLE if isinstance(error, StoreUnavailable) else Trouble.REFUSED
+    passes = isinstance(error, StoreUnavailable) and error.why != "privilege"
+    trouble = Trouble.UNAVAILABLE if passes else Trouble.REFUSED
     return replace(vitals, trouble=trouble, problem=str(error).rstrip("."))
