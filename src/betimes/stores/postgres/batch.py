@@ -121,7 +121,7 @@ class Committer:
         self.commits += 1
 
     def _carry_out(self, wire: Wire, batch: Sequence[Operation], now: Micros, hints: set[Hint]) -> None:
-        sql = PostgresSql(wire)
+        sql = PostgresSql(wire, time=self._time.see)
         start = 0
         while start < len(batch):
             end = start

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
+from betimes.core.job import Micros
 from betimes.stores.postgres.arrays import columns_of
 from betimes.stores.relational.statements import Answer, Row, statement, text_of
 
@@ -64,16 +65,24 @@ class Wired(Protocol):
         """Carry out a text."""
 
 
+def _as_it_says(server: Micros) -> Micros:
+    return server
+
+
 class PostgresSql:
     """A connection within its transaction, as the code that is shared among databases sees it."""
 
-    __slots__ = ("_locks", "_wire")
+    __slots__ = ("_locks", "_time", "_wire")
 
     is_alone = False
 
-    def __init__(self, wire: Wired, *, is_looking: bool = False) -> None:
+    def __init__(
+        self, wire: Wired, *, is_looking: bool = False, time: Callable[[Micros], Micros] = _as_it_says
+    ) -> None:
+        """Use a connection; `time` tells the store's time by what the server's clock shows."""
         self._wire = wire
         self._locks = {} if is_looking else LOCKS
+        self._time = time
 
     def execute(self, name: str, values: Row = ()) -> Answer:
         """Carry out a statement."""
@@ -98,10 +107,10 @@ class PostgresSql:
         """Return numbers for so many new jobs, each larger than all that were given out before."""
         return [number for (number,) in self.execute(NEXT_NUMBERS, (count,)).fetchall()]
 
-    def keep_order(self, *, wait: bool) -> bool:
-        """Become the one who keeps the order of jobs with gates or tenants; False: somebody else does."""
-        row = self.execute(WAIT_TO_KEEP_ORDER if wait else TRY_TO_KEEP_ORDER).fetchone()
-        return wait or bool(row[0])
+    def keep_order(self, *, wait: bool) -> Micros | None:
+        """Become the one who keeps the order of jobs with gates or tenants; None: somebody else does."""
+        is_keeper, now = self.execute(WAIT_TO_KEEP_ORDER if wait else TRY_TO_KEEP_ORDER).fetchone()
+        return self._time(now) if is_keeper else None
 
     def claim_at_once(
         self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str

@@ -54,9 +54,11 @@ def save(turn: Turn, record: ScheduleRecord, expected_version: int | None, fires
 
 def remove(turn: Turn, schedule_id: str) -> bool:
     """Remove a schedule and its fires."""
+    # First the schedule: whoever fires it just now is waited for, and leaves fires.
+    was_there = turn.sql.execute(DELETE_SCHEDULE, (schedule_id,)).rowcount > 0
     turn.sql.execute(DELETE_FIRES, (schedule_id,))
     turn.hints.add(Hint.FIRE)
-    return turn.sql.execute(DELETE_SCHEDULE, (schedule_id,)).rowcount > 0
+    return was_there
 
 
 def follow(turn: Turn) -> dict[str, ScheduleRecord]:

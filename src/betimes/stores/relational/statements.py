@@ -14,6 +14,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Protocol, TypeAlias
 
+from betimes.core.job import Micros
+
 Row: TypeAlias = Sequence[Any]
 
 
@@ -60,14 +62,15 @@ class Sql(Protocol):
     def lock_names(self, names: Collection[str]) -> None:
         """Have others who lock one of these names wait until this transaction is over."""
 
-    def keep_order(self, *, wait: bool) -> bool:
+    def keep_order(self, *, wait: bool) -> Micros | None:
         """Become the one who keeps the order of jobs with gates or tenants, until this transaction is over.
 
         Args:
             wait: for whoever keeps it now.
 
         Returns:
-            False: somebody else keeps it.
+            The store's time, which is no earlier than that of whoever kept it before; None: somebody else
+            keeps it.
         """
 
     def claim_at_once(

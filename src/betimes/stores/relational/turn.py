@@ -126,8 +126,12 @@ class Turn:
         """
         if self._is_keeper:
             return True
-        if not self.sql.keep_order(wait=wait):
+        kept_at = self.sql.keep_order(wait=wait)
+        if kept_at is None:
             return False
+        # The transaction may have waited since it began. To go by an earlier time than the keeper before is to
+        # see the clock set back, which shortens what gates have left to wait.
+        self.now = max(self.now, kept_at)
         self._is_keeper = True
         for lines, gates in (take_stirred(self.sql), self._stirred.take()):
             for name in lines:

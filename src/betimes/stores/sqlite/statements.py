@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from betimes.core.job import Micros
 from betimes.stores.relational import statements as named
 from betimes.stores.relational.rows import array
 from betimes.stores.relational.statements import Row, migrations_of, text_of
@@ -100,10 +101,10 @@ class SqliteSql:
     def lock_names(self, names: Collection[str]) -> None:
         """Do nothing: nobody else can write."""
 
-    def keep_order(self, *, wait: bool) -> bool:
-        """Do nothing: nobody else can write."""
+    def keep_order(self, *, wait: bool) -> Micros:
+        """Do nothing: nobody else can write, and no time has passed."""
         del wait
-        return True
+        return 0
 
     def claim_at_once(
         self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
