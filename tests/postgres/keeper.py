@@ -5,8 +5,9 @@ pipe, and the keeper stops the server and removes its folder. The server is its 
 killed is buried at once, and not taken for one that runs.
 
 A line that it reads is an order, as a list: `["run", program, …]`, `["start", program, …]` (returns when
-clients are let in), `["stop", signal]`. The answer is a line with an exit code and what was said. An empty
-list ends the server too: then a fork of the test run may go on holding the pipe.
+clients are let in), `["stop", signal]`, `["pid"]` (its own). The answer is a line with an exit code, or the
+number asked for, and what was said. An empty list ends the server too: then a fork of the test run may go on
+holding the pipe.
 
 It is a script, and knows nothing of the tests: usage: keeper.py '{"folder": …, "uid": …, "gid": …}'
 """
@@ -41,7 +42,7 @@ class Keeper:
     def carry_out(self, order: list[str]) -> tuple[int, str]:
         act, *args = order
         acts: dict[str, Callable[..., tuple[int, str]]]
-        acts = {"run": self.run, "start": self.start, "stop": self.stop}
+        acts = {"run": self.run, "start": self.start, "stop": self.stop, "pid": lambda: (os.getpid(), "")}
         return acts[act](*args)
 
     def run(self, *command: str) -> tuple[int, str]:
@@ -99,6 +100,8 @@ class Keeper:
 
 
 def main() -> None:
+    if os.fork():
+        os._exit(0)  # so it is nobody's child: some tests see that they leave none
     settings = json.loads(sys.argv[1])
     keeper = Keeper(Path(settings["folder"]), settings["uid"], settings["gid"])
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -229,13 +229,15 @@ def _start_keeper(folder: Path, account: Account) -> subprocess.Popen[bytes]:
     keeper = Path(__file__).with_name("keeper.py")
     if account.uid is not None and account.gid is not None:
         os.chown(folder, account.uid, account.gid)
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper, json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,  # nothing is left to be flushed to a keeper that is gone
         start_new_session=True,
     )
+    process.wait()  # the keeper itself is a child of this one
+    return process
 
 
 def _programs_for(account: Account, programs: Path, folder: Path) -> Path:

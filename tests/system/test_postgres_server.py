@@ -151,7 +151,8 @@ def test_when_the_run_is_killed_the_server_and_its_folder_are_gone() -> None:
 def test_when_its_keeper_is_ended_the_server_is_too() -> None:
     with start_server() as server:
         pid = server.pid
-        server.keeper.terminate()
+        keeper, _ = servers._ask(server.keeper, ["pid"])
+        os.kill(keeper, signal.SIGTERM)
         until(lambda: not is_running(pid))
         with pytest.raises((NoServer, BrokenPipeError)):
             server.restart()
