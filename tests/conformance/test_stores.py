@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres import connections
 
 from betimes.core.job import JobStatus
 from betimes.errors import ConfigurationError
@@ -18,7 +19,12 @@ from betimes.stores.memory import MemoryStore
 from betimes.stores.postgres import PostgresStore
 from betimes.stores.sqlite import SqliteStore, opening
 from betimes.testing import VirtualClock
-from betimes.testing.store_contract import DurableStoreContract, StoreContract, TransactionContract
+from betimes.testing.store_contract import (
+    DurableStoreContract,
+    StoreContract,
+    Transaction,
+    TransactionContract,
+)
 from betimes.testing.store_contract.stage import Stage, played, refused
 
 
@@ -113,6 +119,22 @@ class TestPostgresStore(DurableStoreContract):
         asyncio.run(main())
 
 
+class OnSqlite3:
+    """A connection of Python's own, which is not asynchronous."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.conn = conn
+
+    async def commit(self) -> None:
+        self.conn.commit()
+
+    async def rollback(self) -> None:
+        self.conn.rollback()
+
+    async def close(self) -> None:
+        self.conn.close()
+
+
 class InOneSharedFile(TransactionContract):
     """A file with a rollback journal, which on any version of SQLite may be shared."""
 
@@ -122,10 +144,10 @@ class InOneSharedFile(TransactionContract):
     def _folder(self, tmp_path: Path) -> None:
         self.path = tmp_path / "app.db"
 
-    def begin(self) -> sqlite3.Connection:
+    async def begin(self) -> Transaction:
         conn = sqlite3.connect(self.path, isolation_level=None)
         conn.execute("BEGIN IMMEDIATE")
-        return conn
+        return OnSqlite3(conn)
 
 
 class TestTransactionsOnSqliteInline(InOneSharedFile):
@@ -150,3 +172,44 @@ class TestTransactionsOnSqliteInWal(InOneSharedFile):
 
     def make_store(self, clock: VirtualClock) -> Store:
         return SqliteStore(self.path, clock=clock, inline=True)
+
+
+class OnOneServer(TransactionContract):
+    """A schema of a real server; only the clock stands still."""
+
+    url: str
+
+    @pytest.fixture(autouse=True)
+    def _schema(self, postgres_url: str) -> None:
+        self.url = postgres_url
+
+    def make_store(self, clock: VirtualClock) -> Store:
+        return PostgresStore(self.url, clock=clock, max_stall_us=0, goes_by_clock=True)
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, None]], clock: VirtualClock) -> None:
+        asyncio.run(main())
+
+
+class TestTransactionsOfPsycopg(OnOneServer):
+    async def begin(self) -> Transaction:
+        return await connections.of_psycopg(self.url)
+
+
+class TestTransactionsOfAsyncPsycopg(OnOneServer):
+    async def begin(self) -> Transaction:
+        return await connections.of_async_psycopg(self.url)
+
+
+class TestTransactionsOfAsyncpg(OnOneServer):
+    async def begin(self) -> Transaction:
+        return await connections.of_asyncpg(self.url)
+
+
+class TestTransactionsOfSqlAlchemySessions(OnOneServer):
+    async def begin(self) -> Transaction:
+        return await connections.of_session(self.url)
+
+
+class TestTransactionsOfSqlAlchemyAsyncSessions(OnOneServer):
+    async def begin(self) -> Transaction:
+        return await connections.of_async_session(self.url)

@@ -36,6 +36,7 @@ class Crew:
         self.started: Counter[int] = Counter()
         self.running: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
+        self.again: dict[int, list[Report]] = {}
         self._made = 0
 
     def job(
@@ -73,6 +74,7 @@ class Crew:
     async def turn(self, index: int, reports: list[Report], limit: int) -> list[Job]:
         """Have one worker report and claim."""
         request = ClaimRequest(f"w{index}", limit, LANES, None, (), None)
+        reports = self.again.pop(index, []) + reports
         for report in reports:  # from here on, somebody else may have what they held
             self.running.subtract(report.job.gates)
         exchange = await self.stores[index].exchange(reports, request)
@@ -81,14 +83,19 @@ class Crew:
             self.running.update(job.gates)
         for key, count in self.running.items():
             self.most[key] = max(self.most[key], count)
-        assert all(step is not None for step in exchange.steps), "each report is of an attempt that holds"
+        locked = [reports[place] for place in exchange.not_now]
+        if locked:
+            self.again[index] = locked
+            for report in locked:
+                self.running.update(report.job.gates)
+        assert exchange.steps.count(None) == len(locked), "each report is of an attempt that holds"
         return exchange.claimed
 
     async def work(self, index: int, *, limit: int = 5, idle: int = 30) -> None:
         """Work until nothing has come for a while."""
         held: list[Job] = []
         left = idle
-        while left or held:
+        while left or held or index in self.again:
             reports = [Report(job, job.fence, Succeeded(self.clock.now(), b"1")) for job in held]
             held = await self.turn(index, reports, limit)
             left = idle if held else left - 1

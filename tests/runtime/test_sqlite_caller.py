@@ -20,7 +20,8 @@ from betimes.core.limits import GateKind, GateTerms
 from betimes.core.shares import COST, UNTAGGED
 from betimes.errors import BetimesError, ConfigurationError, DuplicateJob, SchedulerClosed, StoreUnavailable
 from betimes.ports import JobFilter
-from betimes.stores.sqlite import SqliteStore, caller, opening
+from betimes.stores.relational import callers
+from betimes.stores.sqlite import SqliteStore, opening
 from betimes.testing.store_contract.stage import values
 
 BEGUN = "BEGIN IMMEDIATE"
@@ -156,7 +157,7 @@ def test_p04_a_step_that_fails_half_way_leaves_the_transaction_usable(
         begun = [] if level is not None else [BEGUN]
         with connected(path, *begun, isolation_level=level) as conn:
             with monkeypatch.context() as patch:
-                patch.setattr(caller, "follow", fail(error))
+                patch.setattr(callers, "follow", fail(error))
                 with pytest.raises((error, BetimesError)):
                     await store.submit_within(conn, [job("a"), named("b")])
             assert conn.in_transaction is (level is None)

@@ -21,7 +21,11 @@ from betimes.stores.relational.statements import ManyRows, Records
 from betimes.stores.sqlite.statements import SqliteSql, migrations, statement
 
 PACKAGE = Path(__file__).parents[2] / "src" / "betimes" / "stores"
-AMONG_OTHERS = {"add_stirred", "take_stirred", "untagged"}
+AMONG_OTHERS = {
+    "add_stirred", "take_stirred", "untagged",
+    "count_off", "still_awaited", "note_unsettled", "unsettled", "forget_unsettled",
+    "live_if_free", "states_if_free", "ended_as_they_are",
+}  # fmt: skip
 """Statements of the shared code that are carried out only where others can write at the same time."""
 FILES = sorted((PACKAGE / "sql" / "sqlite").glob("*.sql"))
 

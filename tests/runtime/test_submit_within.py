@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 from tests.runtime.sqlite_scene import look
 from tests.runtime.stage import CANCELLED, COMPLETED, READY
 
@@ -100,6 +102,27 @@ def test_p04_the_job_and_the_row_are_committed_together(
         assert look(path, NAMES) == [("Ada",)]
 
     play(scene)
+
+
+def test_p04_a_session_of_sqlalchemy_is_a_transaction_of_its_own_kind(
+    scheduler: Scheduler, path: Path
+) -> None:
+    greet = greeting(scheduler)
+    engine = create_engine(f"sqlite:///{path}")
+
+    async def scene() -> None:
+        async with scheduler.client():
+            with Session(engine) as session, engine.connect() as connection:
+                for each in (session, connection):
+                    with each.begin():
+                        kept = await greet.using(conn=each, job_id=type(each).__name__).submit("Ada")
+                    await greet.using(conn=each).submit("Bob")
+                    each.rollback()
+                    assert await kept.status() is READY
+            assert [info.id for info in await scheduler.jobs()] == ["Connection", "Session"]
+
+    play(scene)
+    engine.dispose()
 
 
 def test_p04_no_worker_sees_the_job_before_the_commit(scheduler: Scheduler, conn: sqlite3.Connection) -> None:

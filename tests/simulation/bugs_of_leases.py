@@ -164,7 +164,7 @@ def lost_reports_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     recover = Worker._recover_from
 
     def recover_from(self: Worker, error: Exception) -> None:
-        self._reports.clear()
+        self.outbox.reports.clear()
         recover(self, error)
 
     patch.setattr(Worker, "_recover_from", recover_from)

@@ -47,7 +47,7 @@ def wake_up_is_lost(patch: pytest.MonkeyPatch) -> None:
     """The pump clears its wake-up after the look instead of before: what was set meanwhile is gone."""
 
     async def run(self: Worker) -> None:
-        while self.state.phase is not Phase.STOPPED or self._reports:
+        while self.state.phase is not Phase.STOPPED or self.outbox.reports:
             await self._wake.wait()
             if self.state.phase is Phase.STOPPED or not self._pauses.is_on(self._time()):
                 try:

@@ -66,7 +66,7 @@ def copied(job: Job | None) -> Job | None:
 def copied_exchange(exchange: Exchange) -> Exchange:
     """Copy a turn's answer on its way out."""
     claimed = [job.copy() for job in exchange.claimed]
-    return Exchange(list(exchange.steps), claimed, list(exchange.changes), exchange.next_at)
+    return Exchange(list(exchange.steps), claimed, list(exchange.changes), exchange.next_at, exchange.not_now)
 
 
 def copied_cancellation(answer: Cancellation) -> Cancellation:

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
+from typing import Protocol
 
 from betimes.core.events import DependencyFailed, Released
 from betimes.core.job import Job, JobStatus, Micros, Need
 from betimes.errors import DependencyCycle
+
+
+class Ended(Protocol):
+    """A dependency in its terminal state, as far as it matters to those that wait for it."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def status(self) -> JobStatus:
+        """How it has ended."""
 
 
 def is_met(need: Need, status: JobStatus) -> bool | None:
@@ -17,7 +30,7 @@ def is_met(need: Need, status: JobStatus) -> bool | None:
     return need is Need.ENDED or status is JobStatus.COMPLETED
 
 
-def settle(waiting: Job, need: Need, ended: Job, at: Micros) -> Released | DependencyFailed | None:
+def settle(waiting: Job, need: Need, ended: Ended, at: Micros) -> Released | DependencyFailed | None:
     """Count one ended dependency off a BLOCKED job, and answer the event that follows for it, if any.
 
     Args:

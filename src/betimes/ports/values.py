@@ -98,13 +98,16 @@ class Exchange:
         claimed: the jobs taken, RUNNING under the worker's lease, in the order (sort_key, seq).
         changes: every other transition made on the way: promoted, expired, released, cascaded.
         next_at: the earliest instant at which waiting alone makes something claimable or expired, a gate's
-            next token included; None: no such.
+            next token included, or the store can be asked again for what it could not do now; None: no such.
+        not_now: positions of reports that could not be taken, since a transaction elsewhere has locked their
+            jobs: nothing has changed, and they are to be sent again with the next turn.
     """
 
     steps: list[Transition | None] = field(default_factory=list)
     claimed: list[Job] = field(default_factory=list)
     changes: list[JobEvent] = field(default_factory=list)
     next_at: Micros | None = None
+    not_now: Sequence[int] = ()
 
 
 class CancelAnswer(Enum):

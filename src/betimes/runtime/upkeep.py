@@ -69,7 +69,7 @@ class Upkeep:
         """Renew the lease, and compare what is held here with what the store thinks is."""
         worker = self._worker
         held = worker.state.held()
-        fences = {seq: attempt.fence for seq, attempt in held.items()} | worker.refused()
+        fences = {seq: attempt.fence for seq, attempt in held.items()} | worker.outbox.refused()
         running = {seq: attempt.fence for seq, attempt in worker.state.zombies.items() if seq not in fences}
         beat = await self._lease.beat(fences, running)
         self._note_beat()

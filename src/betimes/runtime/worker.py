@@ -29,7 +29,8 @@ from betimes.core.outcome import Outcome
 from betimes.core.queue_shares import QueueShares
 from betimes.core.task import Registry
 from betimes.core.worker_state import Phase, WorkerState
-from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Report, Run, Store
+from betimes.errors import StoreUnavailable
+from betimes.ports import ClaimRequest, Exchange, Executor, Hint, Run, Store
 from betimes.runtime.attempt import STOPPED, Attempt, Refusal
 from betimes.runtime.chores import Chores
 from betimes.runtime.deadlines import Deadlines
@@ -39,6 +40,7 @@ from betimes.runtime.intake import Intake
 from betimes.runtime.journal import Journal
 from betimes.runtime.lease import Lease
 from betimes.runtime.logbook import LogBook
+from betimes.runtime.outbox import Outbox, date
 from betimes.runtime.pauses import Pauses
 from betimes.runtime.settings import Settings
 from betimes.runtime.upkeep import Upkeep
@@ -83,8 +85,7 @@ class Worker:
         self.heir: Worker | None = None
         self.chores = Chores()
         self.upkeep = Upkeep(self, store, lease, journal, tasks=tasks, executors=executors)
-        self._reports: list[Report] = []
-        self._returned: list[tuple[int, int]] = []
+        self.outbox = Outbox()
         self.book = LogBook(store)
         self._guards = Guards(store, journal.counters, rng)
         self.intake = Intake(self, tasks, executors)
@@ -137,14 +138,16 @@ class Worker:
         """Give up the lease, unless outcomes could not be saved: then it runs out, as after a crash."""
         try:
             async with asyncio.timeout(patience_s):
-                if self._reports or self.book.has_lines:  # somebody has cancelled the pump
+                if self.outbox.reports or self.book.has_lines:  # somebody has cancelled the pump
                     await self._exchange(claims=False)
+                if self.outbox.reports:
+                    raise StoreUnavailable("another transaction has locked what they are to be saved to")
                 if not self.state.held():
                     await self._lease.end()
         except Exception as error:  # noqa: BLE001 - whatever a store raises: the end goes on
             why = str(error) or f"the store did not answer within {patience_s:g} s"
             _log.error("the worker's end could not be saved; its jobs wait for its lease to be over: %s", why)
-        self._reports.clear()
+        self.outbox.reports.clear()
         self.state.on_recorded(list(self.state.held().values()))
 
     def _pump_done(self, pump: asyncio.Task[None]) -> None:
@@ -178,12 +181,12 @@ class Worker:
     @property
     def is_settled(self) -> bool:
         """Whether every outcome is recorded."""
-        return not self._is_claiming and not self._reports and not self.state.held()
+        return not self._is_claiming and not self.outbox.reports and not self.state.held()
 
     # --- the pump
 
     async def _run(self) -> None:
-        while self.state.phase is not Phase.STOPPED or self._reports:
+        while self.state.phase is not Phase.STOPPED or self.outbox.reports:
             await self._wake.wait()
             self._wake.clear()
             self.is_awake = False
@@ -216,8 +219,7 @@ class Worker:
 
         What is claimed in the same step may use the slots that these outcomes free.
         """
-        sent, self._reports = self._reports, []
-        returned, self._returned = self._returned, []
+        sent, returned = self.outbox.take()
         attempts = [report for report in sent if isinstance(report, Attempt)]
         self._is_claiming = claims
         try:
@@ -226,21 +228,20 @@ class Worker:
             if claims and self._guards.has_trips:
                 await self._guards.tell()
             claim = self._claim_request(attempts) if claims else None
-            now = self._store.now()
-            for report in sent:
-                if type(report.event) is Succeeded and not report.event.at:
-                    report.event.at = now
+            date(sent, self._store.now())
             self._is_claiming = claim is not None
             exchange = await self._store.exchange(sent, claim, returned)
         except BaseException:
-            self._reports = sent + self._reports
-            self._returned = returned + self._returned
+            self.outbox.put_back(sent, returned)
             self.intake.told_early.clear()  # what it may have claimed does not start: a beat gives it back
             raise
         finally:
             self._is_claiming = False
+        taken, steps = self.outbox.settle(sent, exchange)
+        if len(taken) < len(sent):
+            attempts = [report for report in taken if isinstance(report, Attempt)]
         self.state.on_recorded(attempt for attempt in attempts if not attempt.is_recorded)
-        self._journal.steps(sent, exchange.steps)
+        self._journal.steps(taken, steps)
         if exchange.changes:
             self._journal.changes(exchange.changes)
         return exchange
@@ -258,7 +259,7 @@ class Worker:
         """Do what must come before a claim: after a failure, first of all, reconcile."""
         if self.state.has_held:
             await let_others_run()  # what ends just now has ended before anything is due
-        if self._pauses.failures or self._reports:
+        if self._pauses.failures or self.outbox.reports:
             await self._exchange(claims=False)
         if self._pauses.failures:
             self.chores.hurry(self.upkeep.beat)
@@ -269,8 +270,8 @@ class Worker:
         self._journal.counters.store_errors += 1
         retry_at = self._pauses.begin(self._time(), error)
         if self.state.phase is Phase.STOPPED:
-            _log.error("%d outcomes could not be saved: %s", len(self._reports), error)
-            self._reports.clear()
+            _log.error("%d outcomes could not be saved: %s", len(self.outbox.reports), error)
+            self.outbox.reports.clear()
             return
         self._loop.call_at(retry_at, self.awaken)
 
@@ -325,12 +326,8 @@ class Worker:
 
     def refuse(self, job: Job, event: Event) -> None:
         """Send a claimed job back without having started it."""
-        self._reports.append(Refusal(job, event))
+        self.outbox.reports.append(Refusal(job, event))
         self.awaken()
-
-    def refused(self) -> dict[int, int]:
-        """Return the fences of jobs that are on their way back to the store without having been started."""
-        return {report.job.seq: report.fence for report in self._reports if isinstance(report, Refusal)}
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         """Hear from an executor that an attempt's code has returned."""
@@ -343,21 +340,21 @@ class Worker:
             # A success gets its instant when it is sent: one look at the clock for all that go together.
             run.is_reported = True
             run.event = outcome if type(outcome) is Succeeded else self._guards.event_of(run, outcome)
-            self._reports.append(run)
+            self.outbox.reports.append(run)
             if not self.is_awake:
                 self.awaken()
         else:
             # Look again in any case: if its report is on its way just now, its slot is free after that.
             self.state.on_returned(run)
             if run.job.gates:
-                self._returned.append((run.seq, run.fence))
+                self.outbox.returned.append((run.seq, run.fence))
             self.awaken()
             self.progress.set()
 
     def _report(self, attempt: Attempt, event: Event) -> None:
         attempt.is_reported = True
         attempt.event = event
-        self._reports.append(attempt)
+        self.outbox.reports.append(attempt)
         self.awaken()
 
     def _late(self, attempt: Attempt) -> None:
@@ -386,7 +383,7 @@ class Worker:
         """Let go of an attempt whose job is no longer its own: nothing it reports counts."""
         if not attempt.is_recorded:
             self._deadlines.discard(attempt)
-            self._reports = [report for report in self._reports if report is not attempt]
+            self.outbox.drop(attempt)
             self.state.on_recorded([attempt])
             self.awaken()
             self.stop_code(attempt)

@@ -36,6 +36,7 @@ WORKER: Rights = {
     "betimes_finished": (SELECT, INSERT, LOCK, DELETE),
     "betimes_key": (SELECT, INSERT, UPDATE, DELETE),
     "betimes_dependency": (SELECT, INSERT, DELETE),
+    "betimes_unsettled": (SELECT, INSERT, "UPDATE (ended_at)", DELETE),
     "betimes_worker": (SELECT, INSERT, UPDATE, DELETE),
     "betimes_worker_known": (SELECT, INSERT, UPDATE, DELETE),
     "betimes_paused_queue": (SELECT, INSERT, DELETE),

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from betimes.ports import Clock, Hint
 from betimes.stores.postgres.batch import Committer
 from betimes.stores.postgres.bell import Bell
+from betimes.stores.postgres.caller import Identity, identity_of
+from betimes.stores.postgres.ends import Ends
 from betimes.stores.postgres.opening import prepare
 from betimes.stores.postgres.session import Session
 from betimes.stores.postgres.store_time import StoreTime
@@ -37,6 +39,9 @@ class Sessions:
         renewals: the leases that are prolonged here.
         clock: measures intervals.
         tell: called on the loop with what subscribers are to hear.
+
+    Attributes:
+        ends: of callers' transactions, after which workers are told to look.
     """
 
     def __init__(
@@ -73,6 +78,8 @@ class Sessions:
         self._heart = Heart(target, committer(), renewals, tell=tell, clock=clock)
         self._reader = Reader(target, specs, renewals, clock=clock, time=time.see)
         self._bell = Bell(target, tell=tell, clock=clock)
+        self._identity: Identity | None = None
+        self.ends = Ends(lambda: self._spread({Hint.WORK}))
         self._writers: Sequence[Writer] = (self._worker, self._submitter, *self._patient, self._heart)
         self._all: Sequence[Session[Any]] = (*self._writers, self._reader, self._bell)
         self._watchman = Watchman(self._all)
@@ -82,6 +89,7 @@ class Sessions:
         await asyncio.to_thread(self._prepare, strategy)
         for session in self._all:
             await session.open()
+        self.ends.open()
         self._watchman.begin()
 
     def _prepare(self, strategy: str | None) -> None:
@@ -89,13 +97,21 @@ class Sessions:
         try:
             with watched(wire):
                 prepare(wire, self._target, strategy)
+                self._identity = identity_of(wire, self._target)
         finally:
             wire.close()
 
     async def close(self) -> None:
         """Carry out what has been called, and end."""
+        self.ends.close()
         await asyncio.gather(*(session.close() for session in self._all))
         self._watchman.end()
+
+    @property
+    def identity(self) -> Identity:
+        """What tells the store's tables from all others."""
+        assert self._identity is not None, "it is open"
+        return self._identity
 
     @property
     def commits(self) -> int:

@@ -22,7 +22,7 @@ LOCKS = {
     "live_by_id": "FOR UPDATE",
     "newest_live": "FOR UPDATE",
     "states_by_seq": "FOR UPDATE",
-    "held_by": "FOR UPDATE",
+    "held_by": "FOR UPDATE SKIP LOCKED",
     "ended_by_seq": "FOR UPDATE",
     "newest_ended": "FOR UPDATE",
     "schedules_by_id": "FOR UPDATE",

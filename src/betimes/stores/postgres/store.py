@@ -18,11 +18,12 @@ import psycopg
 
 from betimes.clock import new_rng
 from betimes.core.job import Job, Micros
-from betimes.core.limits import GateView
+from betimes.core.limits import GateTerms, GateView
 from betimes.core.queue_view import QueueView
 from betimes.core.vitals import Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
-from betimes.ports import Clock, Hint, WorkerInfo
+from betimes.ports import Clock, Hint, Joined, WorkerInfo
+from betimes.stores.postgres.caller import Ground, submit_within
 from betimes.stores.postgres.failures import translated
 from betimes.stores.postgres.opening import migrate
 from betimes.stores.postgres.sessions import Sessions
@@ -155,6 +156,16 @@ class PostgresStore(RelationalStore):
     def lease_left_us(self, worker: str) -> int | None:
         """Return for how long from now on a worker's lease is sure to hold."""
         return self._leases.left_us(worker)
+
+    async def submit_within(
+        self, conn: object, jobs: Sequence[Job], *, terms: Sequence[GateTerms] = ()
+    ) -> Joined:
+        """Keep new jobs if and when the open transaction commits, of psycopg 3, asyncpg or SQLAlchemy."""
+        sessions = self._open_sessions()
+        ground = Ground(target=self._target, identity=sessions.identity, time=self._time, specs=self._specs)
+        joined = await submit_within(conn, jobs, terms, ground)
+        sessions.ends.await_end(joined.is_over)
+        return joined
 
     async def register(self, worker: WorkerInfo) -> None:
         """Begin a worker's lease; from then on the heart prolongs it."""

@@ -58,7 +58,7 @@ def beat(turn: Turn, worker: str, held: Mapping[int, int], running: Mapping[int,
         return Beat(is_alive=False)
     rows = {seq: (fence, asked) for seq, fence, asked in turn.sql.execute(HOLDINGS, (worker,)).fetchall()}
     unknown = [seq for seq, (fence, _) in rows.items() if held.get(seq) != fence]
-    jobs = turn.load(unknown)
+    jobs = turn.load(unknown, if_free=True)  # what is locked comes with the next beat
     for seq in unknown:
         fence, _ = rows.pop(seq)
         job = jobs.get(seq)
@@ -85,7 +85,8 @@ def retire(turn: Turn, worker: str) -> Sequence[JobEvent]:
         turn.move(job, GivenBack(turn.now))
     turn.flush()
     _return_permits(turn, worker)
-    _forget(turn, worker)
+    if not turn.sql.execute(HOLDS_ANY, (worker,)).fetchone()[0]:
+        _forget(turn, worker)  # otherwise, what another transaction has locked is rescued later
     return turn.changes
 
 

@@ -22,7 +22,7 @@ class Operation:
         finish: what makes the answer of what `run` returned, once that is on disk.
         is_guarded: it may refuse after it has begun to write, so it gets a savepoint of its own.
         is_growth: it brings new jobs (or what makes them), and must not use the last room on the disk.
-        waits: it may have to wait for what others have locked by name, so that nothing should wait for it.
+        waits: it may have to wait for what others have locked, so that nothing should wait for it.
         plain: jobs that ask for nothing but to be kept; such calls share a statement. `run` is the long way.
         future: where the answer goes; None when the caller waits in the same thread.
         value, error: the answer, or what to raise.

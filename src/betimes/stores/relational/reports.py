@@ -5,6 +5,9 @@ Those go together, by one guarded statement that looks at fence and flags itself
 
 The permits of a job are back as soon as its row runs no more, whichever way it went, unless its code has
 not returned; then they are kept under its number and fence, until that is reported.
+
+A transaction of a caller's may have locked a job, because another one is to wait for it. Nobody waits for
+that transaction: the report is handed back, to be sent again, and all others go on.
 """
 
 from __future__ import annotations
@@ -23,18 +26,25 @@ from betimes.stores.relational.turn import Turn
 
 COMPLETED, RUNNING = JobStatus.COMPLETED, JobStatus.RUNNING
 
+LIVE_SEQS = statement("live_seqs")
 RETURN_PERMITS = statement("return_permits")
 
 
-def take_reports(turn: Turn, reports: Sequence[Report]) -> list[Transition | None]:
-    """Carry out the reports whose fence is still the job's, and what follows from them."""
+def take_reports(turn: Turn, reports: Sequence[Report]) -> tuple[list[Transition | None], list[int]]:
+    """Carry out the reports whose fence is still the job's, and what follows from them.
+
+    Returns:
+        The steps made; and the positions of reports of jobs that another transaction has locked.
+    """
     done = _complete_together(turn, reports)
     steps: list[Transition | None] = [done.pop(report.job.seq, None) for report in reports]
     left = [place for place, step in enumerate(steps) if step is None]
-    if left:
-        for place, step in zip(left, _take_one_by_one(turn, [reports[place] for place in left]), strict=True):
-            steps[place] = step
-    return steps
+    if not left:
+        return steps, []
+    taken, locked = _take_one_by_one(turn, [reports[place] for place in left])
+    for place, step in zip(left, taken, strict=True):
+        steps[place] = step
+    return steps, [place for place in left if reports[place].job.seq in locked]
 
 
 def _complete_together(turn: Turn, reports: Sequence[Report]) -> dict[int, Transition]:
@@ -68,9 +78,14 @@ def _complete_together(turn: Turn, reports: Sequence[Report]) -> dict[int, Trans
     return steps
 
 
-def _take_one_by_one(turn: Turn, reports: Sequence[Report]) -> list[Transition | None]:
-    jobs = turn.refer([report.job for report in reports])
-    ended = turn.ended([report.job.seq for report in reports if report.job.seq not in jobs])
+def _take_one_by_one(
+    turn: Turn, reports: Sequence[Report]
+) -> tuple[list[Transition | None], Collection[int]]:
+    """Return the steps made, and the numbers of jobs that another transaction has locked."""
+    jobs = turn.refer([report.job for report in reports], if_free=True)
+    others = [report.job.seq for report in reports if report.job.seq not in jobs]
+    locked = _locked(turn, others)
+    ended = turn.ended([seq for seq in others if seq not in locked], as_they_are=True)
     steps: list[Transition | None] = []
     for report in reports:
         seq = report.job.seq
@@ -83,12 +98,25 @@ def _take_one_by_one(turn: Turn, reports: Sequence[Report]) -> list[Transition |
             steps.append(repeated(job) if is_repeated(job, report.fence) else None)
     turn.settle()
     returned = [
-        (report.job.seq, report.fence) for report in reports if report.job.gates and report.has_returned
+        (report.job.seq, report.fence)
+        for report in reports
+        if report.job.gates and report.has_returned and report.job.seq not in locked
     ]
     if returned:
         turn.flush()
         take_returns(turn, returned)
-    return steps
+    return steps, locked
+
+
+def _locked(turn: Turn, seqs: Sequence[int]) -> set[int]:
+    """Tell which of these jobs are live, although they could not be loaded: another transaction has them.
+
+    A job that ends between the two looks is found among the ended ones by the third; one that an operator
+    takes back meanwhile has another fence, so that nothing of the report would count.
+    """
+    if turn.sql.is_alone or not seqs:
+        return set()
+    return {seq for (seq,) in turn.sql.execute(LIVE_SEQS, (array(seqs),)).fetchall()}
 
 
 def _take(turn: Turn, job: Job, report: Report) -> Transition:

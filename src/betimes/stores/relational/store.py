@@ -78,8 +78,9 @@ class RelationalStore(Store):
         finish: Callable[[T], T] | None = None,
         is_guarded: bool = False,
         is_growth: bool = False,
+        waits: bool = False,
     ) -> T:
-        operation = Operation(run, is_guarded=is_guarded, is_growth=is_growth)
+        operation = Operation(run, is_guarded=is_guarded, is_growth=is_growth, waits=waits)
         if finish is not None:
             operation.finish = finish
         answer: T = await self._call(operation)
@@ -134,11 +135,15 @@ class RelationalStore(Store):
 
     async def cancel(self, job: Job, *, reason: str, abandon: bool = False) -> Cancellation:
         """End a job that has not started; ask a running one to stop, or abandon it."""
-        return await self._write(lambda turn: control.cancel(turn, job.seq, reason=reason, abandon=abandon))
+        return await self._write(
+            lambda turn: control.cancel(turn, job.seq, reason=reason, abandon=abandon), waits=True
+        )
 
     async def retry(self, job: Job, *, by: str) -> Sequence[JobEvent]:
         """Take a finished job back to READY."""
-        return await self._write(lambda turn: control.retry(turn, job.id, job.seq, by=by), is_guarded=True)
+        return await self._write(
+            lambda turn: control.retry(turn, job.id, job.seq, by=by), is_guarded=True, waits=True
+        )
 
     async def prune(self, *, keep_us: int, limit: int = 1000) -> int:
         """Forget what is not to be kept any longer, at most `limit` jobs."""
@@ -256,7 +261,7 @@ class RelationalStore(Store):
         known = await self._read(lambda look: look.gates(0).declared())
         new = [each for each in terms if known.get(each.rule) != each]
         if new:
-            await self._write(lambda turn: rules.declare(turn, new))
+            await self._write(lambda turn: rules.declare(turn, new), waits=True)
 
     async def change_gates(self, rule: str, terms: GateTerms | None) -> GateTerms | None:
         """Have all gates of a rule go by other terms, until this is called with None."""
@@ -331,6 +336,7 @@ class RelationalStore(Store):
                 finish=lambda steps: steps.acknowledge(),
                 is_guarded=True,
                 is_growth=True,
+                waits=True,
             )
         )
         return fired

@@ -7,16 +7,17 @@ was changed into a few statements. Whoever reads rows by their state must flush 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from betimes.core.dependencies import is_met, settle
+from betimes.core.dependencies import Ended, is_met, settle
 from betimes.core.events import Event
-from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros, Need
+from betimes.core.job import TERMINAL, Job, JobEvent, JobStatus, Micros
 from betimes.core.lifecycle import decide
 from betimes.core.transition import Transition, enter, event_of
 from betimes.ports import Hint
 from betimes.stores.relational.lines import Lines
 from betimes.stores.relational.rows import Specs, array, changed_row, finished_row
+from betimes.stores.relational.settling import forget_unsettled, note_unsettled, take_edges, unsettled
 from betimes.stores.relational.statements import ManyRows, Records, Row, Sql, statement
 from betimes.stores.relational.stirred import Stirred, take_stirred
 from betimes.stores.relational.tags import Tags, is_untagged
@@ -29,17 +30,18 @@ STEP_LIMIT = 500
 BLOCKED, READY, RUNNING = JobStatus.BLOCKED, JobStatus.READY, JobStatus.RUNNING
 
 LIVE_BY_SEQ = Records("live_by_seq")
+LIVE_IF_FREE = Records("live_if_free")
 ENDED_BY_SEQ = Records("ended_by_seq")
+ENDED_AS_THEY_ARE = Records("ended_as_they_are")
 UPDATE_JOB = ManyRows("update_job")
 FINISH_JOB = ManyRows("finish_job")
 DELETE_JOB = statement("delete_job")
 DELETE_DEPENDENCIES = statement("delete_dependencies")
-DELETE_DEPENDENTS = statement("delete_dependents")
-DEPENDENTS = statement("dependents")
 STILL_WAITING = statement("still_waiting")
 NEWEST_LIVE = Records("newest_live")
 NEWEST_ENDED = Records("newest_ended")
 STATES_BY_SEQ = Records("states_by_seq")
+STATES_IF_FREE = Records("states_if_free")
 KEEP_PERMIT = ManyRows("keep_permit")
 UNTAGGED = Records("untagged")
 
@@ -129,8 +131,8 @@ class Turn:
         kept_at = self.sql.keep_order(wait=wait)
         if kept_at is None:
             return False
-        # The transaction may have waited since it began. To go by an earlier time than the keeper before is to
-        # see the clock set back, which shortens what gates have left to wait.
+        # The transaction may have waited since it began. To go by an earlier time than the keeper before is
+        # to see the clock set back, which shortens what gates have left to wait.
         self.now = max(self.now, kept_at)
         self._is_keeper = True
         for lines, gates in (take_stirred(self.sql), self._stirred.take()):
@@ -201,28 +203,37 @@ class Turn:
         take = self.take
         return [take(row) for row in query.read(self.sql, values)]
 
-    def refer(self, references: Iterable[Job]) -> dict[int, Job]:
-        """Load live jobs of which references are at hand; return all that are loaded."""
+    def refer(self, references: Iterable[Job], *, if_free: bool = False) -> dict[int, Job]:
+        """Load live jobs of which references are at hand; return all that are loaded.
+
+        With `if_free`, those are left out that another transaction has locked; otherwise, it waits for them.
+        """
         given = {job.seq: job for job in references if job.seq not in self.jobs}
-        for state in STATES_BY_SEQ.read(self.sql, (array(given),)):
+        states = STATES_IF_FREE if if_free and not self.sql.is_alone else STATES_BY_SEQ
+        for state in states.read(self.sql, (array(given),)):
             seq = state[0]
             self.jobs[seq] = self.specs.current(given[seq], state)
             if state[-1]:
                 self.awaited.add(seq)
         return self.jobs
 
-    def load(self, seqs: Iterable[int]) -> dict[int, Job]:
-        """Load live jobs by number, those not loaded yet with one look, and return all that are loaded."""
+    def load(self, seqs: Iterable[int], *, if_free: bool = False) -> dict[int, Job]:
+        """Load live jobs by number, those not loaded yet with one look, and return all that are loaded.
+
+        `if_free`: as for `refer`.
+        """
         wanted = [seq for seq in seqs if seq not in self.jobs]
         if wanted:
-            self.read(LIVE_BY_SEQ, (array(wanted),))
+            records = LIVE_IF_FREE if if_free and not self.sql.is_alone else LIVE_BY_SEQ
+            self.read(records, (array(wanted),))
         return self.jobs
 
-    def ended(self, seqs: Sequence[int]) -> dict[int, Job]:
-        """Read ended jobs by number."""
+    def ended(self, seqs: Sequence[int], *, as_they_are: bool = False) -> dict[int, Job]:
+        """Read ended jobs by number; with `as_they_are`, also those that another transaction has locked."""
         if not seqs:
             return {}
-        return {row[0]: self.specs.job(row) for row in ENDED_BY_SEQ.read(self.sql, (array(seqs),))}
+        records = ENDED_AS_THEY_ARE if as_they_are and not self.sql.is_alone else ENDED_BY_SEQ
+        return {row[0]: self.specs.job(row) for row in records.read(self.sql, (array(seqs),))}
 
     def version(self, seq: int) -> Job | None:
         """Return one version, live or ended."""
@@ -297,17 +308,16 @@ class Turn:
         while self._ended:
             ended = {job.seq: job for job in self._ended if job.seq in self.awaited}
             self._ended.clear()
-            if ended:
-                self._settle_one_level(ended)
+            if ended and (left := self._settle_one_level(ended)):
+                note_unsettled(self.sql, {seq: ended[seq] for seq in left}, self.now)
+                self.hints.add(Hint.WORK)
 
-    def _settle_one_level(self, ended: dict[int, Job]) -> None:
-        """Count the ended off those that wait for them; who has more to wait for need not even be read."""
-        numbers = (array(ended),)
-        edges = [
-            (ended[parent], child, Need(need))
-            for parent, child, need in self.sql.execute(DEPENDENTS, numbers).fetchall()
-        ]
-        self.sql.execute(DELETE_DEPENDENTS, numbers)
+    def _settle_one_level(self, ended: Mapping[int, Ended]) -> set[int]:
+        """Count the ended off those that wait for them; who has more to wait for need not even be read.
+
+        Returns those of them for which somebody still waits, whom another transaction has locked.
+        """
+        edges, left = take_edges(self.sql, ended)
         counted = Counter(child for _, child, _ in edges)
         waiting = {child for (child,) in self.sql.execute(STILL_WAITING, (array(counted),))}
         waiting -= {child for parent, child, need in edges if not is_met(need, parent.status)}
@@ -323,6 +333,19 @@ class Turn:
             event = settle(job, need, parent, self.now)
             if event is not None:
                 self.changes.append(event_of(job, self.apply(job, event)))
+        return left
+
+    def settle_left(self) -> Micros | None:
+        """Tell those that could not be told before of jobs' ends, as far as they can be now.
+
+        Returns the latest end of which somebody is still to be told; None: there is no such.
+        """
+        if self.sql.is_alone or not (noted := unsettled(self.sql, STEP_LIMIT)):
+            return None
+        left = self._settle_one_level(noted)
+        forget_unsettled(self.sql, [seq for seq in noted if seq not in left])
+        self.settle()
+        return max((noted[seq].ended_at for seq in left), default=None)
 
     # writing
 

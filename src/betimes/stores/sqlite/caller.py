@@ -33,12 +33,9 @@ from betimes.core.limits import GateTerms
 from betimes.core.wording import shown
 from betimes.errors import BetimesError, ConfigurationError, StoreUnavailable
 from betimes.ports import Clock, Joined
-from betimes.stores.relational.arrivals import Admission, insert_plain, is_plain
-from betimes.stores.relational.firing import follow
+from betimes.stores.relational.callers import driver_connection, keep
 from betimes.stores.relational.rows import Specs
-from betimes.stores.relational.rules import declare
 from betimes.stores.relational.statements import Row
-from betimes.stores.relational.submission import Submission
 from betimes.stores.relational.turn import Turn
 from betimes.stores.relational.upkeep import SetBack
 from betimes.stores.sqlite import opening
@@ -94,13 +91,15 @@ class CallersConnection:
         )
 
 
-def submit_within(conn: object, jobs: Sequence[Job], terms: Sequence[GateTerms], ground: Ground) -> Joined:
+async def submit_within(
+    conn: object, jobs: Sequence[Job], terms: Sequence[GateTerms], ground: Ground
+) -> Joined:
     """Keep new jobs if and when the caller's transaction commits; as `Store.submit_within`."""
+    conn = await driver_connection(conn)
     if not isinstance(conn, sqlite3.Connection):
         raise ConfigurationError(
-            f"conn is {shown(conn)}; for {ground.path} it is an open sqlite3.Connection to that file (the "
-            "one beneath a wrapper: with SQLAlchemy session.connection().connection.driver_connection, with "
-            "Django django.db.connection.connection)"
+            f"conn is {shown(conn)}; for {ground.path} it is an open sqlite3.Connection to that file, or a "
+            "session or connection of SQLAlchemy over one (with Django, django.db.connection.connection)"
         )
     sql = CallersConnection(conn)
     text_factory = conn.text_factory
@@ -109,12 +108,12 @@ def submit_within(conn: object, jobs: Sequence[Job], terms: Sequence[GateTerms],
         _refuse_other_file(sql, ground.path)
         with _step(conn, sql):
             _refuse_fault(sql, ground.path)
-            keep = _insert(sql, jobs, terms, ground)
+            kept = keep(lambda: _turn(sql, ground), jobs, terms)
     except sqlite3.Error as error:
         raise _told(error, ground.path) from error
     finally:
         conn.text_factory = text_factory
-    return Joined(jobs=keep.acknowledge()[0], is_over=_end_of(conn))
+    return Joined(jobs=kept.acknowledge()[0], is_over=_end_of(conn))
 
 
 def _refuse_other_file(sql: CallersConnection, path: Path) -> None:
@@ -175,21 +174,6 @@ def _refuse_autocommit(conn: sqlite3.Connection) -> None:
             'conn has no open transaction and would commit at once: run conn.execute("BEGIN IMMEDIATE") '
             "first, then your own statements and the submits, then conn.commit()"
         )
-
-
-def _insert(
-    sql: CallersConnection, jobs: Sequence[Job], terms: Sequence[GateTerms], ground: Ground
-) -> Admission | Submission:
-    """Keep the jobs as the store itself does."""
-    if terms:
-        declare(_turn(sql, ground), terms)
-    if all(map(is_plain, jobs)) and (admissions := insert_plain(_turn(sql, ground), [jobs])) is not None:
-        return admissions[0]
-    turn = _turn(sql, ground)
-    submission = Submission(turn, jobs)
-    submission.run()
-    follow(turn)
-    return submission
 
 
 def _turn(sql: CallersConnection, ground: Ground) -> Turn:

@@ -57,7 +57,7 @@ class SqliteStore(Door):
         if disk.is_full:
             raise no_room(self._where.path, free=disk.free_bytes, needed=2 * disk.wanted_bytes)
         ground = Ground(path=self._where.path, clock=self._clock, specs=self._specs)
-        return submit_within(conn, jobs, terms, ground)
+        return await submit_within(conn, jobs, terms, ground)
 
     def backup(self, target: Path, *, tell: Callable[[int, int], None]) -> int:
         """Copy the file as it is now, whether the store is open or not, and return the copy's size in bytes.

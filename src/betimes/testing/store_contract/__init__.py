@@ -12,6 +12,6 @@ into `conftest.py`, before anything imports this package.
 
 from betimes.testing.store_contract.contract import StoreContract
 from betimes.testing.store_contract.durable import DurableStoreContract
-from betimes.testing.store_contract.within import TransactionContract
+from betimes.testing.store_contract.within import Transaction, TransactionContract
 
-__all__ = ["DurableStoreContract", "StoreContract", "TransactionContract"]
+__all__ = ["DurableStoreContract", "StoreContract", "Transaction", "TransactionContract"]

@@ -20,6 +20,12 @@ def ended(job: Job | str) -> tuple[Job | str, Need]:
     return job, Need.ENDED
 
 
+async def _send(stage: Stage, report: Report) -> None:
+    """Send a report until the store has taken it, as workers do."""
+    while (await stage.store.exchange([report], None)).not_now:
+        pass
+
+
 class DependencyContract:
     """What `depends_on` promises."""
 
@@ -218,7 +224,7 @@ class DependencyContract:
                 parent = await stage.start()
                 child = stage.job(depends_on=[parent.job])
                 report = Report(parent.job, parent.fence, event)
-                calls = [stage.store.submit([child]), stage.store.exchange([report], None)][::order]
+                calls = [stage.store.submit([child]), _send(stage, report)][::order]
                 await gather(*calls)
                 found = await stage.store.find(child.id)
                 assert found is not None

@@ -130,6 +130,16 @@ CREATE TABLE betimes_dependency (
 
 CREATE INDEX betimes_dependency_child ON betimes_dependency (child);
 
+-- Jobs that have ended while another transaction had locked some who wait for them: those are told later.
+CREATE TABLE betimes_unsettled (
+    parent bigint PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    ended_at bigint NOT NULL
+) WITH (autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0);
+
+CREATE INDEX betimes_unsettled_at ON betimes_unsettled (ended_at);
+
 -- Written with every beat: no index knows of the lease, and most of each page is left for new versions of its rows.
 CREATE TABLE betimes_worker (
     id text COLLATE "C" PRIMARY KEY,
