@@ -113,12 +113,12 @@ def drain(
             watch = Stopwatch()
             await scheduler.resume_queue(QUEUE)
             if backlog:
-                # They count when their end is on disk.
-                while (await _completed(scheduler)) < jobs:  # noqa: ASYNC110 - others wait on
+                # To ask for metrics would have the server count a million rows each time.
+                while program.ran < jobs:  # noqa: ASYNC110 - jobs count themselves
                     await asyncio.sleep(LOOK_S)
             else:
                 await scheduler.drain()
-            figures = watch.figures(await _completed(scheduler))
+            figures = watch.figures(program.ran)
             await scheduler.pause_queue(QUEUE)
         return figures
 
@@ -126,11 +126,6 @@ def drain(
         fill(url, jobs)
         multiply(url, backlog=backlog, history=history)
         return asyncio.run(main(url))
-
-
-async def _completed(scheduler: Scheduler) -> int:
-    """How many jobs have been finished and recorded by this scheduler."""
-    return (await scheduler.metrics()).completed
 
 
 def drain_for(seconds: float, server: str, *, is_pinned: bool) -> dict[str, float]:

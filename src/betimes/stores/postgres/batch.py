@@ -16,6 +16,7 @@ from betimes.errors import BetimesError
 from betimes.ports import Hint
 from betimes.stores.postgres.at_once import submit_at_once
 from betimes.stores.postgres.failures import AGAIN, is_lost, translated
+from betimes.stores.postgres.marks import Marks
 from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.store_time import StoreTime
 from betimes.stores.postgres.wire import Wire
@@ -47,6 +48,7 @@ class Committer:
         self._shown = shown
         self._time = time
         self._set_back = SetBack()
+        self._marks = Marks(time.monotonic)
         self.commits = 0
 
     def commit(self, wire: Wire, batch: Sequence[Operation]) -> set[Hint]:
@@ -121,7 +123,7 @@ class Committer:
         self.commits += 1
 
     def _carry_out(self, wire: Wire, batch: Sequence[Operation], now: Micros, hints: set[Hint]) -> None:
-        sql = PostgresSql(wire, time=self._time.see)
+        sql = PostgresSql(wire, time=self._time.see, marks=self._marks)
         start = 0
         while start < len(batch):
             end = start

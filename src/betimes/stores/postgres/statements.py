@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
 from betimes.core.job import Micros
 from betimes.stores.postgres.arrays import columns_of
+from betimes.stores.postgres.marks import BEFORE_ALL, Marks
 from betimes.stores.relational.statements import Answer, Row, statement, text_of
 
 NEXT_NUMBERS = statement("next_numbers")
@@ -16,6 +18,8 @@ WAIT_TO_KEEP_ORDER = statement("wait_to_keep_order")
 TRY_TO_KEEP_ORDER = statement("try_to_keep_order")
 COMPLETE_JOBS = statement("complete_jobs")
 CLAIM_AT_ONCE = statement("claim_at_once")
+COUNT_ENTRIES_READ = statement("count_entries_read")
+READY_QUEUES = statement("ready_queues")
 
 LOCKS = {
     "live_by_seq": "FOR UPDATE",
@@ -72,16 +76,22 @@ def _as_it_says(server: Micros) -> Micros:
 class PostgresSql:
     """A connection within its transaction, as the code that is shared among databases sees it."""
 
-    __slots__ = ("_locks", "_time", "_wire")
+    __slots__ = ("_locks", "_marks", "_time", "_wire")
 
     is_alone = False
 
     def __init__(
-        self, wire: Wired, *, is_looking: bool = False, time: Callable[[Micros], Micros] = _as_it_says
+        self,
+        wire: Wired,
+        *,
+        is_looking: bool = False,
+        time: Callable[[Micros], Micros] = _as_it_says,
+        marks: Marks | None = None,
     ) -> None:
         """Use a connection; `time` tells the store's time by what the server's clock shows."""
         self._wire = wire
         self._locks = {} if is_looking else LOCKS
+        self._marks = Marks(float) if marks is None else marks
         self._time = time
 
     def execute(self, name: str, values: Row = ()) -> Answer:
@@ -116,8 +126,38 @@ class PostgresSql:
         self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
     ) -> list[Row] | None:
         """Claim jobs without gates: the first in the order, and of each lane no more than it has free."""
-        values = (*columns_of(places), limit, worker, now, hold)
-        return self._wire.run(text_of("postgres", CLAIM_AT_ONCE), values).fetchall() if places else []
+        if not places:
+            return []
+        marks, asked = self._marks, (limit, worker, now, hold)
+        if marks.hold:
+            rows = self._claim([(*place, *marks.rank(place[:2])) for place in places], asked)
+            marks.move(rows)
+            if not _is_full(places, limit, rows):  # nothing more is behind the marks, but perhaps before them
+                marks.forget()
+            if rows:
+                return rows
+        marks.begin()
+        before = self._entries_read() if marks.is_to_count else None
+        rows = self._claim([(*place, *BEFORE_ALL) for place in places], asked)
+        marks.end(rows, None if before is None else self._entries_read() - before - len(rows))
+        return rows
+
+    def _claim(self, places: Sequence[tuple[str, str, int, int, int]], asked: Row) -> list[Row]:
+        queues, lanes, free, keys, numbers = columns_of(places)
+        values = (queues, lanes, free, *asked, keys, numbers)
+        rows: list[Row] = self._wire.run(text_of("postgres", CLAIM_AT_ONCE), values).fetchall()
+        return rows
+
+    def _entries_read(self) -> int:
+        count: int = self.execute(COUNT_ENTRIES_READ).fetchone()[0]
+        return count
+
+    def ready_queues(self) -> list[str]:
+        """Return the queues that have claimable jobs without gates, or had while the marks hold."""
+        marks = self._marks
+        if not marks.hold or marks.queues is None:
+            marks.queues = [queue for (queue,) in self.execute(READY_QUEUES).fetchall()]
+        return list(marks.queues)
 
     def complete(self, rows: Sequence[Row]) -> Collection[int]:
         """Move jobs of which nothing but success is to be recorded to those that have ended."""
@@ -130,3 +170,9 @@ class PostgresSql:
         """Have others who lock one of these names wait until this transaction is over."""
         if names:
             self.execute(LOCK_NAMES, (list(names),))
+
+
+def _is_full(places: Sequence[tuple[str, str, int]], limit: int, rows: Sequence[Row]) -> bool:
+    """Say whether a claim may have left something, for lack of room in all or in a lane."""
+    taken = Counter(row[4] for row in rows)
+    return len(rows) >= limit or any(taken[lane] >= free for _, lane, free in places)

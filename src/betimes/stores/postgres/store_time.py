@@ -34,6 +34,10 @@ class StoreTime:
             return self._clock.now()
         return self._counted() + self._ahead_us
 
+    def monotonic(self) -> float:
+        """Return seconds on a clock that never jumps."""
+        return self._clock.monotonic()
+
     def for_leases(self, now: Micros) -> Micros:
         """Return the time by which leases go, given the store's."""
         return self._clock.boottime() if self.goes_by_clock else now

@@ -17,7 +17,6 @@ from betimes.stores.relational.turn import Turn
 
 READY, RUNNING = JobStatus.READY, JobStatus.RUNNING
 
-READY_QUEUES = statement("ready_queues")
 READY_LINE_QUEUES = statement("ready_line_queues")
 PAUSED_QUEUES = statement("paused_queues")
 LEASE_HOLDS = statement("lease_holds")
@@ -107,7 +106,7 @@ class Claim:
         if request.queues is not None:
             queues = list(request.queues)
         else:
-            queues = [queue for (queue,) in sql.execute(READY_QUEUES)]
+            queues = sql.ready_queues()
             if not self.has_lines:
                 return queues
             queues += [queue for (queue,) in sql.execute(READY_LINE_QUEUES)]

@@ -73,6 +73,9 @@ class Sql(Protocol):
             keeps it.
         """
 
+    def ready_queues(self) -> list[str]:
+        """Return the queues that may have claimable jobs without gates."""
+
     def claim_at_once(
         self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str
     ) -> list[Row] | None:

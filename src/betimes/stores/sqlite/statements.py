@@ -43,6 +43,7 @@ def migrations() -> list[tuple[int, str]]:
 READ_LAST_SEQ = named.statement("read_last_seq")
 WRITE_LAST_SEQ = named.statement("write_last_seq")
 COMPLETE_JOBS = named.statement("complete_jobs")
+READY_QUEUES = named.statement("ready_queues")
 COPIED_JOBS = named.statement("copied_jobs")
 DELETE_JOB = named.statement("delete_job")
 
@@ -105,6 +106,10 @@ class SqliteSql:
         """Do nothing: nobody else can write, and no time has passed."""
         del wait
         return 0
+
+    def ready_queues(self) -> list[str]:
+        """Return the queues that have claimable jobs without gates."""
+        return [queue for (queue,) in self.execute(READY_QUEUES)]
 
     def claim_at_once(
         self, places: Sequence[tuple[str, str, int]], limit: int, worker: str, now: int, hold: str

@@ -1,11 +1,13 @@
 -- Claim the first claimable jobs without gates of queues and lanes, each lane for what it has free, in the order.
--- Left out are those to be held back (a JSON array of ids).
+-- Left out are those to be held back (a JSON array of ids), and what stands before a mark in the order.
 WITH next AS MATERIALIZED (
     SELECT ready.seq, ready.sort_key, place.lane, place.free
-    FROM unnest($1::text[], $2::text[], $3::bigint[]) AS place (queue, lane, free)
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $8::bigint[], $9::bigint[])
+        AS place (queue, lane, free, after_key, after_seq)
     CROSS JOIN LATERAL (
         SELECT seq, sort_key FROM betimes_job
         WHERE status = 'ready' AND parked IS NULL AND gates IS NULL AND queue = place.queue AND lane = place.lane
+            AND (sort_key, seq) > (place.after_key, place.after_seq)
             AND (tenant IS NULL OR sort_key <> 9223372036854775807)
             AND (expires_at IS NULL OR expires_at > $6::bigint OR started_at IS NOT NULL)
             AND id <> ALL (ARRAY(SELECT json_array_elements_text($7::json)))
@@ -13,6 +15,7 @@ WITH next AS MATERIALIZED (
         LIMIT place.free
         FOR UPDATE SKIP LOCKED
     ) AS ready
+    WHERE place.queue <> ALL (ARRAY(SELECT queue FROM betimes_paused_queue))
 ),
 picked AS MATERIALIZED (
     SELECT seq FROM (
