@@ -126,6 +126,21 @@ def test_a_worker_lacks_nothing(roles: Roles) -> None:
     asyncio.run(main())
 
 
+def locked(text: str) -> set[str]:
+    """The tables whose rows a statement locks: those of the same SELECT as the words for it."""
+    found = set()
+    for words in re.finditer(r"FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF (\w+))?", text):
+        depth, clause = 0, ""
+        for sign in reversed(text[: words.start()]):
+            depth += {")": 1, "(": -1}.get(sign, 0)
+            if depth < 0:
+                break
+            clause = f"{sign if depth == 0 else ' '}{clause}"
+        alias = rf" AS {words[1]}\b" if words[1] else ""
+        found |= set(re.findall(rf"(?:FROM|JOIN)\s+(betimes_\w+){alias}", clause.rpartition("SELECT")[2]))
+    return found
+
+
 def test_a_worker_has_no_right_that_no_statement_needs() -> None:
     """What the files with the statements name is what a worker is given."""
     used: dict[str, set[str]] = {}
@@ -137,10 +152,8 @@ def test_a_worker_has_no_right_that_no_statement_needs() -> None:
                 used.setdefault(name, set()).add(right)
             if "DO UPDATE" in text:
                 used[re.findall(r"INTO\s+(betimes_\w+)", text)[0]].add("UPDATE")
-            if locked := re.search(r"FOR UPDATE( OF (\w+))?", text):
-                alias = f" AS {locked[2]}\\b" if locked[2] else ""
-                for name in re.findall(rf"(?:FROM|JOIN)\s+(betimes_\w+){alias}", text):
-                    used[name].add("UPDATE")
+            for name in locked(text):
+                used[name].add("UPDATE")
     for name, rights in RIGHTS[Role.WORKER].items():
         if name not in ("betimes_live", "betimes_ended", "betimes_plan", "betimes_number"):
             assert {each.partition(" (")[0] for each in rights} == used[name], name
