@@ -14,8 +14,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-import psycopg
-
 from betimes.clock import new_rng
 from betimes.core.job import Job, Micros
 from betimes.core.limits import GateTerms, GateView
@@ -24,7 +22,6 @@ from betimes.core.vitals import Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
 from betimes.ports import Clock, Hint, Joined, WorkerInfo
 from betimes.stores.postgres.caller import Ground, submit_within
-from betimes.stores.postgres.failures import translated
 from betimes.stores.postgres.opening import migrate
 from betimes.stores.postgres.sessions import Sessions
 from betimes.stores.postgres.store_time import StoreTime
@@ -204,8 +201,6 @@ class PostgresStore(RelationalStore):
         wire = Wire(self._target, monotonic=self._clock.monotonic)
         try:
             return migrate(wire, self._target)
-        except psycopg.Error as error:
-            raise translated(error, self._target.shown) from error
         finally:
             wire.close()
 
