@@ -198,7 +198,10 @@ def test_a_submitter_has_no_right_that_it_can_do_without(roles: Roles) -> None:
             await gated.using(depends_on=[first, await scheduler.job("done")]).submit()
             await gated.submit()
             await plain.using(key=first.id).submit()
+            with psycopg.connect(roles.as_(Role.SUBMITTER).partition("?")[0]) as conn:
+                mine = await gated.using(conn=conn, key=f"{first.id} too", depends_on=[first]).submit()
             assert await first.status() is JobStatus.DELAYED
+            assert await mine.status() is JobStatus.BLOCKED
 
     asyncio.run(prepare())
     asyncio.run(work())
