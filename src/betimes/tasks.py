@@ -208,9 +208,10 @@ class Task(Submitter[P, R]):
             retry: a number of attempts or a `RetryPolicy`; None: one attempt.
             expires: a duration or an aware instant; not started by then, it is cancelled. None: never.
             tags: for finding it again.
-            conn: a connection of yours to the store's database (an `sqlite3.Connection` to its file): the job
-                exists if and only if the transaction open on it commits. Nothing is told of the submit to
-                listeners, and `result()` of a job that was rolled back raises `UnknownJob`.
+            conn: a connection of yours to the store's database (an `sqlite3.Connection` to its file; one of
+                psycopg or asyncpg; or SQLAlchemy's over these): the job exists if and only if the transaction
+                open on it commits. Nothing is told of the submit to listeners, and `result()` of a job that
+                was rolled back raises `UnknownJob`.
             unknown: anything else is refused.
 
         Raises:

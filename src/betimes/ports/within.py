@@ -45,8 +45,8 @@ class SubmitsWithin:
 
         It may be called in any thread, on whatever loop the connection belongs to, or, where the connection
         is not asynchronous, by a caller without a loop, who takes the one step that it then consists of. It
-        touches nothing that belongs to the loop on which the store was opened, and writes through nothing but
-        the connection: its transaction holds locks that any other write would wait for. The store must be
+        waits for nothing that belongs to the loop on which the store was opened, and writes through nothing
+        but the connection: its transaction holds locks that any other write would wait for. The store must be
         open in this process, for it has agreed on schema and strategy then. Who commits is the caller.
 
         Args:
@@ -65,5 +65,6 @@ class SubmitsWithin:
         del conn, jobs, terms
         raise ConfigurationError(
             f"the jobs of a {type(self).__name__} cannot be part of a database transaction: submit without "
-            "conn= after the commit, or give the scheduler the database's own file, 'sqlite:///app.db'"
+            "conn= after the commit, or give the scheduler the database itself, 'sqlite:///app.db' or "
+            "'postgresql://…'"
         )

@@ -90,7 +90,13 @@ class Outcome:
 
 
 class Borrowed(ABC):
-    """A caller's connection, as one step of ours uses it."""
+    """A caller's connection, as one step of ours uses it.
+
+    Attributes:
+        leaves_jit: whether the driver never sets `jit` by itself.
+    """
+
+    leaves_jit = True
 
     @property
     @abstractmethod
@@ -254,7 +260,12 @@ class OfAsyncPsycopg(_Awaited, _Psycopg):
 
 
 class OfAsyncpg(_Awaited):
-    """A `Connection` of asyncpg, as it is or as its pool hands it out."""
+    """A `Connection` of asyncpg, as it is or as its pool hands it out.
+
+    To look types up, asyncpg turns `jit` off for the session, and on again if it was on: so it has to be.
+    """
+
+    leaves_jit = False
 
     def __init__(self, conn: Any) -> None:
         super().__init__()

@@ -143,7 +143,8 @@ class _Step:
         try:
             theirs.run(BEGIN_STEP)
             settings = self._look(jobs)
-            sql.execute(USE_SETTINGS, (f"{self._ground.target.schema}, pg_temp", *BY_INDEX.values()))
+            ours = (f"{self._ground.target.schema}, pg_temp", *BY_INDEX.values())
+            sql.execute(USE_SETTINGS, ours if theirs.leaves_jit else (*ours[:-1], settings[-1]))
             unknown = [each for each in terms if sql.execute(READ_RULE, (each.rule,)).fetchone() is None]
             kept = keep(self._turn, jobs, unknown)
             sql.execute(USE_SETTINGS, settings)
