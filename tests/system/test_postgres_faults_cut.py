@@ -34,7 +34,7 @@ def SUBMIT(statements: list[str]) -> bool:  # noqa: N802 - as the others
     return any("INSERT INTO betimes_job (" in statement for statement in statements)
 
 
-CLAIM = commits("claim_job")
+CLAIM = commits("claim_job", "claim_at_once")
 FINISH = commits("complete_jobs", "finish_job")
 FIRE = commits("add_fire")
 BEAT = commits("renew_lease")
