@@ -1,7 +1,7 @@
 """A worker whose jobs say all the time that they are alive: `fence_program.py STORE EVIDENCE`.
 
-Under its first fence, the code of each task goes on until it is stopped (`brief` ends by itself soon); under
-a later one it ends at once. As `fence_program.py alive` it is the program of the command.
+Under its first fence, the code of each task goes on until it is stopped (`brief` ends once it is cut off);
+under a later one it ends at once. As `fence_program.py alive` it is the program of the command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.system import evidence
 from tests.system.fault_tasks import Noted, hear, i_am
-from tests.system.fence_settings import BRIEF_S, LEASE
+from tests.system.fence_settings import LEASE, cut_off_beside
 
 from betimes import Context, Scheduler, StoreUnavailable
 
@@ -48,8 +48,8 @@ def in_process(ctx: Context) -> None:
 
 async def brief(ctx: Context) -> None:
     with Noted(ctx):
-        if ctx.fence == 1:
-            await asyncio.sleep(BRIEF_S)
+        while ctx.fence == 1 and not CUT_OFF.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(STEP_S)
 
 
 def as_command() -> None:
@@ -95,5 +95,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "alive":
         as_command()
     else:
+        CUT_OFF = cut_off_beside(Path(sys.argv[2]))
         i_am(os.getpid(), Path(sys.argv[2]))
         asyncio.run(main(sys.argv[1]))

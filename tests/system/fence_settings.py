@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 LEASE, LEASE_S = "6s", 6.0
-BRIEF_S = 2.0
-"""How long the job takes that ends while its worker is cut off, before it lets go."""
+
+
+def cut_off_beside(file: Path) -> Path:
+    """The file that is there once the worker is cut off: then the brief job ends, unheard."""
+    return file.with_suffix(".cut")
+
 
 KINDS = ("loop", "thread", "process", "command")
 """The tasks whose code goes on until it is stopped."""

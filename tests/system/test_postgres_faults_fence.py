@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from tests.system import evidence
 from tests.system.checker import Rules, check
 from tests.system.evidence import Entry
 from tests.system.fault_stage import BEHIND_US, FaultStage, Process
-from tests.system.fence_settings import KINDS
+from tests.system.fence_settings import KINDS, LEASE_S, cut_off_beside
 from tests.system.tcp_proxy import Proxy
 
 from betimes import JobStatus, Scheduler
@@ -78,6 +80,7 @@ def test_p06_p12_p23_a_worker_that_is_cut_off_lets_go_before_another_begins(
         stage.until(lambda entries: all(began(entries, job, cut_off) for job in ids.values()), "all run")
         evidence.note("cut", worker=cut_off.pid, file=stage.file)
         proxy.swallow(*directions)
+        cut_off_beside(stage.file).touch()
         with stage.started(PROGRAM, stage.store, stage.file) as other:
             again = [job for task, job in ids.items() if task != "once"]
             stage.until(lambda entries: all(began(entries, job, other) for job in again), "all run again")
@@ -116,6 +119,7 @@ def test_p07_p12_p23_what_ended_while_a_lone_worker_was_cut_off_is_recorded_afte
         stage.until(lambda entries: all(began(entries, job, worker) for job in ids.values()), "all run")
         evidence.note("cut", worker=worker.pid, file=stage.file)
         proxy.swallow("up", "down")
+        cut_off_beside(stage.file).touch()
         stage.until(
             lambda entries: any((e.what, e.job, e.fence) == ("end", ids["loop"], 1) for e in entries),
             "it lets go",
@@ -135,6 +139,26 @@ def test_p07_p12_p23_what_ended_while_a_lone_worker_was_cut_off_is_recorded_afte
     once = final.jobs[ids["once"]]
     assert once.status is JobStatus.FAILED
     assert "the lease could not be prolonged in time" in str(once.error)
+
+
+@pytest.mark.timeout(90)
+def test_p24_a_lone_worker_that_was_asleep_for_longer_than_its_lease_goes_on(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    stage = FaultStage(tmp_path, url=postgres_url)
+    ids = submit(stage, "loop", "thread")
+    with stage.started(PROGRAM, stage.store, stage.file) as worker:
+        stage.until(lambda entries: all(began(entries, job, worker) for job in ids.values()), "both run")
+        worker.signal(signal.SIGSTOP)
+        sleep(LEASE_S + 1.0)
+        woken_at = evidence.now_us()
+        worker.signal(signal.SIGCONT)
+        later = woken_at + round(LEASE_S / 2 * 1_000_000)
+        stage.until(
+            lambda entries: all(last_life(entries, job, worker) > later for job in ids.values()),
+            "both go on, for nobody has taken them",
+        )
+        assert lost(stage.entries(), worker) == 0
 
 
 async def nothing() -> None: ...

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +18,10 @@ from betimes import StoreUnavailable
 from betimes.clock import SystemClock
 from betimes.ports import WorkerInfo
 from betimes.stores.postgres import PostgresStore, wire
+from betimes.stores.postgres.bell import Bell
+from betimes.stores.postgres.watchman import Watchman
 from betimes.stores.relational.statements import text_of
+from betimes.stores.relational.upkeep import Renewals
 
 
 @contextmanager
@@ -108,3 +114,68 @@ def test_p23_what_waits_for_a_lock_gives_up_and_is_kept_afterwards(
             assert await handle.result(timeout=PATIENCE_S) == handle.id
 
     asyncio.run(main())
+
+
+def test_p25_a_blocked_loop_loses_no_lease(postgres: Server, postgres_url: str) -> None:
+    schema = postgres_url.partition("schema=")[2]
+    seen: list[bool] = []
+
+    def look(until_at: float) -> None:
+        now = "extract(epoch FROM clock_timestamp()) * 1000000"
+        text = f"SELECT lease_until > {now} FROM {schema}.betimes_worker"
+        with psycopg.connect(postgres.url(), autocommit=True) as conn:
+            while monotonic() < until_at:
+                seen.extend(holds for (holds,) in conn.execute(text.encode()).fetchall())
+                sleep(0.05)
+
+    async def main() -> None:
+        work = Work(postgres_url, lease="3s")
+        async with work.scheduler as scheduler:
+            handle = await work.task.submit(6.0)
+            await until(lambda: len(work.runs) == 1)
+            looking = asyncio.create_task(asyncio.to_thread(look, monotonic() + 4.5))
+            await asyncio.sleep(0.1)
+            sleep(5.0)  # noqa: ASYNC251 - the point of it
+            await looking
+            assert await handle.result(timeout=PATIENCE_S) == handle.id
+            metrics = await scheduler.metrics()
+        assert len(seen) > 10
+        assert all(seen)
+        assert (metrics.lost_leases, metrics.stale_reports) == (0, 0)
+        assert len(work.runs) == 1
+
+    asyncio.run(main())
+
+
+def test_p25_a_fault_in_a_thread_of_the_store_ends_none_of_them(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults: list[str] = []
+
+    def first_fails(owner: type[Any], name: str) -> None:
+        call = getattr(owner, name)
+
+        def called(*args: Any) -> Any:
+            if name not in faults:
+                faults.append(name)
+                raise ZeroDivisionError(name)
+            return call(*args)
+
+        monkeypatch.setattr(owner, name, called)
+
+    first_fails(Renewals, "due")
+    first_fails(Bell, "_listen")
+    first_fails(Watchman, "look")
+
+    async def main() -> None:
+        work = Work(postgres_url, lease="6s")
+        async with work.scheduler as scheduler:
+            handle = await work.task.submit(8.0)
+            assert await handle.result(timeout=PATIENCE_S) == handle.id
+            assert (await scheduler.metrics()).lost_leases == 0
+            names = {thread.name for thread in threading.enumerate()}
+        assert {f"betimes-postgres-{name}" for name in ("heart", "bell", "watchman", "worker")} <= names
+
+    asyncio.run(main())
+    assert set(faults) == {"due", "_listen", "look"}
+    assert sum("met a fault, and goes on" in record.getMessage() for record in caplog.records) == 3

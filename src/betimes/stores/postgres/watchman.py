@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+
+_log = logging.getLogger("betimes")
 
 DEADLINE_S = 20.0
 """The longest that one statement may take, where nothing presses."""
@@ -62,8 +65,13 @@ class Watchman:
         return min(max(shortest_s / LOOKS_PER_DEADLINE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
 
     def _watch(self) -> None:
-        while not self._is_over.wait(self.look()):
-            pass
+        pause_s = SHORTEST_PAUSE_S
+        while not self._is_over.wait(pause_s):
+            try:
+                pause_s = self.look()
+            except Exception:  # noqa: BLE001 - without it, a silent server would be waited for for ever
+                _log.exception("the watch over the connections with PostgreSQL met a fault, and goes on")
+                pause_s = LONGEST_PAUSE_S
 
 
 class _WithDeadline:
