@@ -42,7 +42,7 @@ class Bell(Session[Hint]):
         super().__init__(target, clock=clock, name="bell", longest_retry_s=LONGEST_RETRY_S)
         self._tell = tell
         self._channel = f"betimes_{target.schema}"[:63]
-        self._is_deaf = False
+        self._is_deaf = self._is_closed = False
         self._heard: set[Hint] = set()
         self._to_ring: set[Hint] = set()
         self._rung_at = 0.0
@@ -52,7 +52,9 @@ class Bell(Session[Hint]):
         os.set_blocking(self._wake_reading, False)
 
     def put(self, call: Hint | None) -> None:
-        """Have others told; from any thread. None: only have the thread look up."""
+        """Have others told; on the loop. None: only have the thread look up."""
+        if self._is_closed:
+            return  # its numbers may be others' files by now
         super().put(call)
         with suppress(BlockingIOError):
             os.write(self._wake_writing, b".")
@@ -61,6 +63,7 @@ class Bell(Session[Hint]):
         """End the thread and close the connection."""
         await super().close()
         if self.has_ended:
+            self._is_closed = True
             for fd in (self._wake_reading, self._wake_writing):
                 os.close(fd)
 

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from betimes.clock import new_rng
 from betimes.core.job import Job, Micros
 from betimes.core.limits import GateTerms, GateView
 from betimes.core.queue_view import QueueView
@@ -86,7 +85,7 @@ class PostgresStore(RelationalStore):
         self._target = target_of(url)
         self._clock = clock
         self._time = StoreTime(clock, goes_by_clock=goes_by_clock)
-        self._leases = Renewals(clock=clock, max_stall_us=max_stall_us, rng=new_rng())
+        self._leases = Renewals(clock=clock, max_stall_us=max_stall_us)
         self._specs = Specs()
         self._subscribers: list[Callable[[Hint], None]] = []
         self._sessions: Sessions | None = None

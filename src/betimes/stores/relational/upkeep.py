@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from random import Random
 
 from betimes.core.job import Micros
 from betimes.ports import Clock
@@ -41,13 +40,11 @@ class Renewals:
     Args:
         clock: its boot time is what leases are measured by here.
         max_stall_us: a worker that has not beaten for so long is left to lose its lease.
-        rng: for jitter between retries; None: they come as soon as they may.
     """
 
-    def __init__(self, *, clock: Clock, max_stall_us: int, rng: Random | None = None) -> None:
+    def __init__(self, *, clock: Clock, max_stall_us: int) -> None:
         self._clock = clock
         self._max_stall_us = max_stall_us
-        self._rng = rng
         self._workers: dict[str, _Renewal] = {}
 
     def now(self) -> int:
@@ -79,7 +76,7 @@ class Renewals:
     def failed(self, workers: Collection[str]) -> None:
         """Note that leases could not be prolonged, so that it is tried again soon."""
         now = self._clock.boottime()
-        share = 1.0 if self._rng is None else self._rng.uniform(0.5, 1.0)
+        share = 1 - now % 1000 / 2000  # the last digits of its clock are any machine's own
         for worker in workers:
             renewal = self._workers.get(worker)
             if renewal is not None:
