@@ -134,7 +134,7 @@ def at_most_once_is_rescued(patch: pytest.MonkeyPatch) -> None:
 @bug("may start once, has started")
 def at_most_once_is_given_back(patch: pytest.MonkeyPatch) -> None:
     """A worker that stops gives back what has started, though it may start only once."""
-    patch.setattr(Attempt, "given_back", lambda self, now: GivenBack(now))
+    patch.setattr(Attempt, "given_back", lambda self, now, _why: GivenBack(now))
 
 
 # --- replies that are lost

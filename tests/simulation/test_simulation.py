@@ -22,7 +22,7 @@ from tests.simulation.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS: dict[StoreKind, str] = {
-    "memory": "0-17,40-51,80-95",
+    "memory": "0-17,40-51,55,80-95",
     "sqlite": "24-28,41,43,44,75-79",
     "sqlite-each": "32-36,46,48,49,80-84",
 }

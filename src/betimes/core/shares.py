@@ -81,17 +81,12 @@ class Shares:
     def tag(self, jobs: Iterable[Job]) -> None:
         """Give those of the jobs their sort keys that have a tenant and are ready for the first time."""
         virtual, finishes = self.virtual, self._finishes
-        finish_of = finishes.get
         for job in jobs:
             if job.tenant is not None and job.sort_key == UNTAGGED:
                 name, cost = job.tenant
-                # The three rules written out: this is done for every job, and calls are what it costs.
-                start = finish_of(name, virtual)
-                if start < virtual:
-                    start = virtual
-                finish = start + cost
-                finishes[name] = finish if finish < LAST_TAG else LAST_TAG  # noqa: FURB136 - no call
-                job.sort_key = (start >> _FINE_BITS << _PRIORITY_BITS) + (_FIRST_KEY - job.spec.priority)
+                start = start_tag(virtual, finishes.get(name))
+                finishes[name] = finish_tag(start, cost)
+                job.sort_key = key_of(start, job.spec.priority)
         if len(finishes) >= self._tidy_at:
             self._tidy()
 
