@@ -158,13 +158,16 @@ def test_p04_without_a_loop_the_work_is_done_in_the_calling_thread(postgres_url:
     engine.dispose()
 
 
-@pytest.mark.parametrize("kind", ["async_psycopg", "asyncpg", "async_session"])
+@pytest.mark.parametrize("kind", ["async_psycopg", "asyncpg", "async_session", "async_connection"])
 def test_an_asynchronous_connection_is_awaited(postgres_url: str, kind: str) -> None:
     async def scene(at: Scene) -> None:
         theirs = await KINDS[kind](at.url)
         try:
             with pytest.raises(ConfigurationError, match="await the submit"):
                 at.greet.using(conn=theirs.conn).submit_blocking("Ada")
+            job = await at.greet.using(conn=theirs.conn).submit("Bob")  # nothing of the other is under way
+            await theirs.commit()
+            assert await at.ids() == [job.id]
         finally:
             await theirs.close()
 

@@ -28,7 +28,7 @@ from psycopg.rows import tuple_row
 
 from betimes.stores.postgres.arrays import lists_of
 from betimes.stores.postgres.statements import Described
-from betimes.stores.relational.callers import kinds_of
+from betimes.stores.relational.callers import kinds_of, once_awaited
 from betimes.stores.relational.statements import Row
 
 T = TypeVar("T")
@@ -183,6 +183,7 @@ class _Awaited(Borrowed):
 
     async def carry_out(self, step: Callable[[], T]) -> T:
         """Have a step use it; returns, or raises, when the step has ended or has been undone."""
+        await once_awaited()
         self._loop = loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         thread = threading.Thread(

@@ -6,7 +6,8 @@ library, and nobody else needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from types import coroutine
 from typing import Any
 
 from betimes.core.job import Job
@@ -26,6 +27,12 @@ ASYNC_SESSIONS = {
     "sqlalchemy.ext.asyncio.scoping.async_scoped_session",
 }
 ASYNC_CONNECTION = "sqlalchemy.ext.asyncio.engine.AsyncConnection"
+
+
+@coroutine
+def once_awaited() -> Generator[None, None, None]:
+    """Go on only if a loop does: whoever takes a single step is told to await, and nothing has been begun."""
+    yield
 
 
 def kinds_of(conn: object) -> set[str]:
@@ -59,6 +66,8 @@ async def driver_connection(conn: object) -> object:
 
 
 async def _beneath(conn: Any, kinds: set[str]) -> object:
+    if kinds & (ASYNC_SESSIONS | {ASYNC_CONNECTION}):
+        await once_awaited()
     if kinds & ASYNC_SESSIONS:
         conn = await conn.connection()
         kinds = kinds_of(conn)
