@@ -22,6 +22,7 @@ from betimes.stores.postgres.statements import PostgresSql
 from betimes.stores.postgres.target import target_of
 from betimes.stores.postgres.wire import Wire
 from betimes.stores.relational import leases
+from betimes.stores.relational.arrivals import insert_plain
 from betimes.stores.relational.rows import Specs, array
 from betimes.stores.relational.schedule_rows import fire_row
 from betimes.stores.relational.turn import Turn
@@ -217,5 +218,37 @@ def test_a_schedule_that_is_removed_while_it_fires_leaves_no_fires_behind(postgr
         play.wire.commit()
         assert await call
         assert play.seen("SELECT schedule FROM betimes_fire") == []
+
+    play(postgres_url, scene)
+
+
+def test_p20_a_job_that_is_just_being_submitted_is_ordered_anew_with_the_others(postgres_url: str) -> None:
+    def last(job: Job) -> None:
+        job.sort_key = 77
+
+    async def scene(play: Scene) -> None:
+        await play.store.retire("w")
+        now = play.store.now()
+        play.wire.begin()
+        assert insert_plain(
+            play.turn(now=now), [[Job("a", JobSpec(task="t"), b"{}", submitted_at=now, run_at=now)]]
+        )
+        call = asyncio.create_task(play.store.rekey(strategy="deadline", assign=last))
+        await play.until_done_or_stuck(call)
+        play.wire.commit()
+        assert await call == 1
+        assert play.seen("SELECT sort_key FROM betimes_job") == [(77,)]
+
+    play(postgres_url, scene)
+
+
+def test_p06_a_beat_that_was_held_up_does_not_shorten_the_lease(postgres_url: str) -> None:
+    async def scene(play: Scene) -> None:
+        now = play.store.now()
+        for begun_at in (now, now - SECOND):
+            play.wire.begin()
+            assert leases.renew(play.turn(now=begun_at), "w")
+            play.wire.commit()
+        assert play.seen("SELECT lease_until FROM betimes_worker") == [(now + 24 * HOUR,)]
 
     play(postgres_url, scene)

@@ -73,12 +73,14 @@ def test_migrations_are_numbered_from_one_without_gaps() -> None:
 
 
 def test_every_statement_can_be_prepared_whatever_types_its_values_are_given_with(wire: Wire) -> None:
-    for path in FILES:
+    wire.run(text_of("postgres", "hold_jobs"))  # PREPARE takes no LOCK
+    files = [path for path in FILES if path.stem != "hold_jobs"]
+    for path in files:
         wire.run(f"PREPARE {path.stem} AS {text_of('postgres', path.stem)}")
     prepared = wire.run("SELECT name, parameter_types::text[] FROM pg_prepared_statements").fetchall()
     types = {name: set(its) for name, its in prepared}
-    assert types.keys() >= {path.stem for path in FILES}
-    for path in FILES:
+    assert types.keys() >= {path.stem for path in files}
+    for path in files:
         # A smallint here would refuse what does not fit.
         allowed = {"text", "bigint", "integer", "json", "bytea", "text[]", "bigint[]", "integer[]"}
         assert types[path.stem] <= allowed, path.stem

@@ -24,7 +24,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "betimes" / "stores"
 AMONG_OTHERS = {
     "add_stirred", "take_stirred", "untagged",
     "count_off", "still_awaited", "note_unsettled", "unsettled", "forget_unsettled",
-    "live_if_free", "states_if_free", "ended_as_they_are",
+    "live_if_free", "states_if_free", "ended_as_they_are", "hold_jobs",
 }  # fmt: skip
 """Statements of the shared code that are carried out only where others can write at the same time."""
 FILES = sorted((PACKAGE / "sql" / "sqlite").glob("*.sql"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from betimes.core.job import Job, Micros
@@ -19,7 +19,7 @@ from betimes.core.limits import GateTerms, GateView
 from betimes.core.queue_view import QueueView
 from betimes.core.vitals import Vitals
 from betimes.errors import ConfigurationError, SchedulerClosed, StoreUnavailable
-from betimes.ports import Clock, Hint, Joined, WorkerInfo
+from betimes.ports import Clock, Joined, WorkerInfo
 from betimes.stores.postgres.caller import Ground, submit_within
 from betimes.stores.postgres.opening import migrate
 from betimes.stores.postgres.sessions import Sessions
@@ -87,7 +87,6 @@ class PostgresStore(RelationalStore):
         self._time = StoreTime(clock, goes_by_clock=goes_by_clock)
         self._leases = Renewals(clock=clock, max_stall_us=max_stall_us)
         self._specs = Specs()
-        self._subscribers: list[Callable[[Hint], None]] = []
         self._sessions: Sessions | None = None
         self._pid = 0
         self._only_looks = False
@@ -211,22 +210,6 @@ class PostgresStore(RelationalStore):
     def commits(self) -> int:
         """How many transactions this store has committed since it was opened."""
         return self._open_sessions().commits
-
-    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
-        """Have `hear` called on the event loop after commits, this process's and others'."""
-        self._subscribers.append(hear)
-
-        def stop() -> None:
-            if hear in self._subscribers:
-                self._subscribers.remove(hear)
-
-        return stop
-
-    def _tell(self, hints: Collection[Hint]) -> None:
-        for hint in Hint:
-            if hint in hints:
-                for hear in tuple(self._subscribers):
-                    hear(hint)
 
     def _open_sessions(self) -> Sessions:
         sessions = self._sessions

@@ -19,6 +19,7 @@ CHUNK = 1000
 LIVE_AFTER = Records("live_after")
 ORDER_JOB = ManyRows("order_job")
 ALL_LINES = statement("all_lines")
+HOLD_JOBS = statement("hold_jobs")
 WRITE_STRATEGY = statement("write_strategy")
 
 
@@ -32,6 +33,10 @@ def rekey(
     Raises:
         ConfigurationError: a worker's lease holds.
     """
+    if not turn.sql.is_alone:
+        turn.sql.execute(HOLD_JOBS)  # a job that is just being submitted must not keep its old place
+        turn.keep_order()
+        turn.flush()
     _refuse_workers(turn, is_gone)
     turn.tags.begin_anew()
     count, last = 0, 0

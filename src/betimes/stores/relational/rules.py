@@ -29,6 +29,9 @@ def declare(turn: Turn, terms: Sequence[GateTerms]) -> None:
         declared, changed = _read(turn, new.rule)
         if declared == new:
             continue
+        if declared is not None:
+            turn.keep_order()
+            declared, changed = _read(turn, new.rule)  # as whoever kept the order before has left it
         if changed is None:
             _go_by(turn, declared, new)
         turn.sql.execute(DECLARE_RULE, (new.rule, _encode(new).decode()))
@@ -37,6 +40,7 @@ def declare(turn: Turn, terms: Sequence[GateTerms]) -> None:
 
 def change(turn: Turn, rule: str, terms: GateTerms | None) -> GateTerms | None:
     """Have the gates of a rule go by other terms; None: by those declared. Return the terms in force."""
+    turn.keep_order()  # first: who changes them at the same time is to be seen
     declared, changed = _read(turn, rule)
     if declared is None:
         return None

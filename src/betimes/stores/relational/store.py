@@ -21,6 +21,7 @@ from betimes.ports import (
     Cancellation,
     ClaimRequest,
     Exchange,
+    Hint,
     JobFilter,
     Report,
     ScheduleFilter,
@@ -51,6 +52,23 @@ class RelationalStore(Store):
     def __init__(self, *, is_gone: Callable[[WorkerInfo], bool]) -> None:
         """Remember how to tell that a worker's process is gone."""
         self._is_gone = is_gone
+        self._subscribers: list[Callable[[Hint], None]] = []
+
+    def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
+        """Have `hear` called on the event loop after commits, this process's and others'."""
+        self._subscribers.append(hear)
+
+        def stop() -> None:
+            if hear in self._subscribers:
+                self._subscribers.remove(hear)
+
+        return stop
+
+    def _tell(self, hints: Collection[Hint]) -> None:
+        for hint in Hint:
+            if hint in hints:
+                for hear in tuple(self._subscribers):
+                    hear(hint)
 
     # what each database brings
 

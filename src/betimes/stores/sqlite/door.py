@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +54,6 @@ class Door(RelationalStore):
             path, busy_timeout_s=busy_timeout_s, journal=journal, reserve_bytes=reserve_bytes
         )
         self._specs = Specs()
-        self._subscribers: list[Callable[[Hint], None]] = []
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._leaves_no_log = False
@@ -167,21 +166,10 @@ class Door(RelationalStore):
 
     def subscribe(self, hear: Callable[[Hint], None]) -> Callable[[], None]:
         """Have `hear` called on the event loop after commits, this process's and others'."""
-        self._subscribers.append(hear)
+        stop = super().subscribe(hear)
         if self._writer is not None:
             self._writer.nudge()
-
-        def stop() -> None:
-            if hear in self._subscribers:
-                self._subscribers.remove(hear)
-
         return stop
-
-    def _tell(self, hints: Collection[Hint]) -> None:
-        for hint in Hint:
-            if hint in hints:
-                for hear in tuple(self._subscribers):
-                    hear(hint)
 
     def _open_writer(self) -> Writer:
         writer, _ = self._writer, self._open_reader()
